@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule table: how ATen operators become StableHLO. One row an operator, by the name of its functional overload;
+// in-place, out= and foreach forms are derived from the schema. Each family file ends in its rows.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tpu::lower {
+
+class Lowering;
+
+// How padding of a bounded dimension is kept out of the result (design section 5).
+enum class Pad : uint8_t { kRefuse, kPass, kInit, kZero };
+
+// The structural class of a run-time scalar: 0 means "a run-time value"; any other number is part of the key and the
+// value itself is not (the class implies it). `argument` is the position in the functional schema.
+using Classify = uint8_t (*)(int argument, double value, bool is_integer);
+
+struct Rule {
+  const char* name;             // functional overload without "aten::": "add.Tensor"
+  void (*lower)(Lowering&);
+  const char* hlo = nullptr;    // families: the StableHLO or CHLO operator of this row
+  // Comma-separated argument names. Scalars are run-time host values unless listed here:
+  const char* structural_scalars = nullptr;
+  // float (not Scalar) arguments that are run-time host values:
+  const char* runtime_floats = nullptr;
+  // Arguments named "alpha" and "beta" always have class 1 for the value 1; this replaces or extends it.
+  Classify classify = nullptr;
+  Pad pad = Pad::kRefuse;
+  bool random = false;          // draws from the device generator (Lowering::Random)
+  // Extra result types this rule needs no Meta for etc. stay out of here: add a column only with its first user.
+};
+
+// All rows of all families, in registration order. Duplicate names abort at first use.
+const std::vector<const Rule*>& AllRules();
+// Null when there is no rule. `op` is HashName("aten::" + name).
+const Rule* FindRule(uint64_t op);
+
+// Each family file defines one of these; rule.cc lists them.
+std::span<const Rule> PointwiseRules();
+std::span<const Rule> CompareRules();
+std::span<const Rule> ReduceRules();
+std::span<const Rule> ShapeRules();
+std::span<const Rule> IndexRules();
+std::span<const Rule> MatmulRules();
+std::span<const Rule> NormalizeRules();
+std::span<const Rule> LossRules();
+std::span<const Rule> CreateRules();
+std::span<const Rule> RandomRules();
+std::span<const Rule> SortRules();
+std::span<const Rule> CopyRules();
+
+}  // namespace tpu::lower

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types of PJRT buffers.
+#pragma once
+#include "base/dtype.h"
+#include "pjrt/api.h"
+
+namespace tpu::pjrt {
+
+// PJRT_Buffer_Type_INVALID for kInvalid.
+PJRT_Buffer_Type ToPjrtType(DType dtype);
+// kInvalid for types that DType does not have (4-bit integers, tokens, ...).
+DType FromPjrtType(PJRT_Buffer_Type type);
+
+}  // namespace tpu::pjrt

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineProfile: what a plugin needs or gets wrong, as data. Lowerings and the engine ask it, never the plugin's version.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "pjrt/compile_options.h"
+#include "pjrt/plugin.h"
+
+namespace tpu::pjrt {
+
+class Client;
+
+enum class EngineKind { kCpu, kTpu, kOther };
+
+// The defaults are the careful choice for a plugin that nobody has tried.
+struct EngineProfile {
+  std::string name = "generic";  // "cpu-0.81", "tpu-0.112", "generic": part of the numerics word of keys
+  EngineKind kind = EngineKind::kOther;
+  bool tested = false;  // measured facts stand behind the fields
+
+  std::vector<NamedOption> client_options;     // dropped together when the plugin refuses them
+  std::vector<NamedOption> compile_overrides;  // see CompileOptions::overrides; trimmed by ProbeOptions
+
+  bool host_addressable = false;         // Buffer::HostPointer may be read
+  bool one_process = true;               // no collectives across processes: Gloo carries them
+  bool asynchronous_false_helps = false; // programs run on the launching thread; the worker is the asynchrony
+  // Donated updates of sizes in [min, max) cost more than copying ones: the worker vetoes them.
+  size_t no_donation_min_bytes = 0;
+  size_t no_donation_max_bytes = 0;
+
+  bool atan_needs_barrier = true;         // emit atan2(x, optimization_barrier(1))
+  bool native_reduce_minmax_ok = false;   // else the body of a max/min reduction is a select that carries NaN
+  bool sort_needs_nan_comparator = true;  // else a plain LT puts NaN last
+  bool depthwise_conv_as_shifts = false;  // depthwise and grouped-weight convolutions are far slower than their expansion
+  bool ffi_ok = false;                    // FFI handlers on platform "Host" work
+  int ffi_api_minor = 1;                  // the FFI API minor to declare in handlers
+  bool to_host_layout_ignored = false;    // ToHostBuffer is always row-major
+
+  // Checks that `doctor` runs on this plugin, by name (pjrt/probes.h).
+  std::vector<std::string> probes;
+
+  bool DonationHelps(size_t bytes) const { return bytes < no_donation_min_bytes || bytes >= no_donation_max_bytes; }
+};
+
+// `platform` is the client's platform name ("cpu", "tpu"), or "" while there is no client: then it is guessed from the plugin's
+// extensions. An untried version of a known plugin gets every cure.
+EngineProfile ProfileFor(const Plugin& plugin, std::string_view platform);
+
+// Removes from `profile->compile_overrides` what the plugin does not know, by compiling a program that does nothing: one
+// compile (4 ms) when all are known, one more for each that is not. Fails when even that program does not compile.
+Status ProbeOptions(Client& client, EngineProfile* profile);
+
+}  // namespace tpu::pjrt
