@@ -10,6 +10,9 @@ namespace tpu::aten {
 // python_error-compatible so that the pending Python exception surfaces (hook set by bindings).
 void ThrowIfError(const Status& status);
 
+// Called first by ThrowIfError: throws when a host wait of this thread was abandoned because Python has an exception for it.
+void SetInterruptHook(void (*throw_pending)());
+
 template <class T>
 T ValueOrThrow(Result<T> result) {
   ThrowIfError(result.status());

@@ -13,6 +13,8 @@ struct PJRT_Buffer;
 
 namespace tpu::engine {
 
+struct Program;
+
 enum class ValueState : uint8_t {
   kUndefined,  // reads as zeros, allocates nothing
   kPending,    // an entry in the queue will make it
@@ -33,10 +35,15 @@ struct alignas(128) Value {
   std::atomic<int32_t> refs{1};
   std::atomic<ValueState> state{ValueState::kPending};
   int8_t device = 0;
+  bool counted = false;              // its bytes are in the device's reserved memory
+  bool known_ready = false;          // the consumer has seen the buffer ready (consumer only)
   TensorType type;
-  PJRT_Buffer* buffer = nullptr;      // owned; set before state becomes kReady
-  const void* host_pointer = nullptr;  // kReady on a host-addressable engine, once asked for
-  std::shared_ptr<Failure> failure;   // kPoisoned
+  PJRT_Buffer* buffer = nullptr;     // owned; set before state becomes kReady
+  const Program* maker = nullptr;    // names the operators in errors; set with buffer
+  std::shared_ptr<Failure> failure;  // kPoisoned
+  // Trap checks that the contents depend on and that had not been looked at at launch (engine/traps.h).
+  uint32_t trap_epoch = 0;
+  uint64_t traps = 0;
 
   void IncRef() { refs.fetch_add(1, std::memory_order_relaxed); }
   // Any thread; never needs the GIL. The last one destroys the buffer.

@@ -66,8 +66,7 @@ class Builder {
   // Declares that argument and output (index in Finish's list) share a buffer. Requires: equal types (checked).
   void Alias(Value argument, int output);
   // A value that is used before it is known how it is made. Between BeginPrologue and EndPrologue operations are placed
-  // in front of all others; Define makes the declared value out of the last operation there. Requires: `value` is the
-  // result of the last operation emitted.
+  // in front of all others; there, Define says what each declared value is. One prologue a function.
   Value Declare(const TensorType& type);
   void BeginPrologue();
   void Define(Value declared, Value value);
@@ -261,6 +260,7 @@ class Builder {
   void Attributes(std::string_view text);
   Values Region(const std::vector<TensorType>& arguments, const Body& body, bool isolated, bool first, bool last);
   Values End(int number, const Values& operands, const std::vector<TensorType>& results);
+  Values Branch(std::string_view op, Value selector, const std::vector<Body>& branches);
   Value Emit(std::string_view op, const Values& operands, const TensorType& result, std::string_view attributes = "");
   void AppendName(std::string* out, const Info& info) const;
 

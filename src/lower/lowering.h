@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: what a rule sees of its record, and the driver Graph -> StableHLO.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,7 @@ struct Numerics {
   bool deterministic = false;
   uint64_t Encode(uint32_t profile_id) const;
   static Numerics Decode(uint64_t word);
+  hlo::Precision precision() const { return static_cast<hlo::Precision>(matmul_precision); }
 };
 
 class Lowering {
@@ -78,6 +81,8 @@ class Lowering {
   hlo::Value Tensor(int i);
   hlo::Value Tensor(int i, DType dtype);
   std::vector<hlo::Value> TensorList(int i);  // undefined elements are invalid Values
+  // ATen's conversion of any value (lower/cast.h).
+  hlo::Value Cast(hlo::Value x, DType dtype);
   // dtype, and dims of operand i without reading it
   TensorType TypeOf(int i) const;
   int64_t Int(int i) const;
@@ -112,7 +117,7 @@ class Lowering {
 
   // ---- random numbers: Philox 4x32-10, element i uses counter offset + i, one call an element
   struct RandomWords {
-    hlo::Value w[4];  // ui32, flat [count]
+    std::array<hlo::Value, 4> w;  // ui32, flat [count]
   };
   RandomWords Random(int64_t count);
 
@@ -122,9 +127,9 @@ class Lowering {
  private:
   friend class Driver;
   friend Result<Lowered> LowerGraph(const graph::Graph&, const pjrt::EngineProfile&);
-  class Driver* driver_;
-  const graph::OpRecord* record_;
-  const Rule* rule_;
+  class Driver* driver_ = nullptr;
+  const graph::OpRecord* record_ = nullptr;
+  const Rule* rule_ = nullptr;
   std::vector<hlo::Value> results_;
   Lowering(hlo::Builder& builder, const pjrt::EngineProfile& p) : b(builder), profile(p) {}
 };

@@ -28,7 +28,7 @@ struct Attr {
     kDict,    // fields
     kEnum,    // #dialect<name VALUE>: name, text = VALUE
     kStruct,  // #dialect.name<field = value, ...>: name, fields
-    kType,    // type attribute
+    kType,    // a tensor type (types[0]), or a function type (types -> results)
     kUnit,
   };
   Kind kind = Kind::kMissing;
@@ -40,6 +40,7 @@ struct Attr {
   Tensor dense;
   std::vector<Attr> list;
   std::vector<NamedAttr> fields;
+  std::vector<Type> types, results;
 
   explicit operator bool() const { return kind != Kind::kMissing; }
   // The field of a dictionary or struct; a missing attribute otherwise.
@@ -59,7 +60,9 @@ struct Op;
 
 struct Region {
   std::vector<int> args;  // value ids
-  std::vector<Op> ops;    // the last one is the terminator
+  std::vector<Type> arg_types;
+  std::vector<Op> ops;            // the last one is the terminator
+  std::vector<Type> result_types; // of the terminator's operands
 };
 
 struct Op {
@@ -82,7 +85,8 @@ struct Function {
   std::vector<Type> arg_types, result_types;
   std::vector<std::vector<NamedAttr>> arg_attrs;  // one for each argument
   Region body;
-  std::vector<Type> value_types;  // by value id
+  std::vector<Type> value_types;      // by value id
+  std::vector<std::string> value_names;  // by value id; for messages
 };
 
 struct Module {

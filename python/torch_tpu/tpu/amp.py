@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.amp with "tpu" filled in, and the older module-level names that some libraries still ask for."""
+
+import torch
+
+__all__ = ["GradScaler", "autocast", "get_amp_supported_dtype"]
+
+
+class autocast(torch.amp.autocast):
+    def __init__(self, enabled: bool = True, dtype: torch.dtype | None = None, cache_enabled: bool = True):
+        super().__init__("tpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(torch.amp.GradScaler):
+    def __init__(self, *args, **kwargs):
+        super().__init__("tpu", *args, **kwargs)
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    return [torch.bfloat16, torch.float16]
+
+
+def is_autocast_enabled() -> bool:
+    return torch.is_autocast_enabled("tpu")
+
+
+def set_autocast_enabled(enabled: bool) -> None:
+    torch.set_autocast_enabled("tpu", enabled)
+
+
+def get_autocast_dtype() -> torch.dtype:
+    return torch.get_autocast_dtype("tpu")
+
+
+def set_autocast_dtype(dtype: torch.dtype) -> None:
+    torch.set_autocast_dtype("tpu", dtype)

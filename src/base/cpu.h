@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few machine-dependent words of spinning.
+#pragma once
+#include <cstdint>
+#include <ctime>
+
+namespace tpu {
+
+inline void CpuPause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Nanoseconds of the steady clock.
+inline int64_t NowNanos() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000ll + t.tv_nsec;
+}
+
+// CPUs this process may use at once: affinity and the cgroup's quota, at least 1.
+int AvailableCpus();
+
+}  // namespace tpu

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cell.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "base/cpu.h"
+#include "engine/memory.h"
+#include "engine/runtime.h"
+
+namespace tpu::engine {
+namespace {
+
+// Slots of 4 KiB, 64 KiB, ... 64 GiB, a region of 1 TiB for each size.
+constexpr int kClassBits[] = {12, 16, 20, 24, 28, 32, 36};
+constexpr int kClasses = static_cast<int>(std::size(kClassBits));
+constexpr int kRegionBits = 40;
+constexpr uint32_t MaxSlots(int c) { return 1u << std::min(kRegionBits - kClassBits[c], 26); }
+constexpr size_t kBatch = 64, kSpill = 512;
+
+struct FreeSlots {
+  std::mutex mu;
+  std::vector<uint32_t> free;
+  uint32_t next = 0;
+};
+
+struct Space {
+  uintptr_t base;
+  Cell* cells[kClasses];
+  FreeSlots slots[kClasses];
+
+  Space() {
+    constexpr int kProtection = PROT_NONE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* range = mmap(nullptr, static_cast<size_t>(kClasses) << kRegionBits, kProtection, kFlags, -1, 0);
+    TPU_CHECK(range != MAP_FAILED);
+    base = reinterpret_cast<uintptr_t>(range);
+    for (int c = 0; c < kClasses; ++c) {
+      void* cells_memory = mmap(nullptr, sizeof(Cell) * MaxSlots(c), PROT_READ | PROT_WRITE, kFlags, -1, 0);
+      TPU_CHECK(cells_memory != MAP_FAILED);
+      cells[c] = static_cast<Cell*>(cells_memory);
+    }
+  }
+};
+Space& TheSpace() {
+  static auto* space = new Space;
+  return *space;
+}
+
+struct LocalSlots {
+  std::vector<uint32_t> free[kClasses];
+  ~LocalSlots() {
+    for (int c = 0; c < kClasses; ++c) Give(c, free[c].size());
+  }
+  void Give(int c, size_t n) {
+    FreeSlots& shared = TheSpace().slots[c];
+    std::lock_guard<std::mutex> lock(shared.mu);
+    shared.free.insert(shared.free.end(), free[c].end() - static_cast<ptrdiff_t>(n), free[c].end());
+    free[c].resize(free[c].size() - n);
+  }
+  void Take(int c) {
+    FreeSlots& shared = TheSpace().slots[c];
+    std::lock_guard<std::mutex> lock(shared.mu);
+    size_t n = std::min(shared.free.size(), kBatch);
+    if (n) {
+      free[c].assign(shared.free.end() - static_cast<ptrdiff_t>(n), shared.free.end());
+      shared.free.resize(shared.free.size() - n);
+      return;
+    }
+    TPU_CHECK(shared.next < MaxSlots(c));
+    for (size_t i = 0; i < kBatch && shared.next < MaxSlots(c); ++i) free[c].push_back(shared.next++);
+  }
+};
+LocalSlots& Local() {
+  static thread_local LocalSlots slots;
+  return slots;
+}
+
+}  // namespace
+
+void Cell::Pause(int round) {
+  if (round < 100)
+    CpuPause();
+  else
+    sched_yield();
+}
+
+Cell* NewCell(size_t bytes, int device, Value* value) {
+  int c = 0;
+  while (c < kClasses - 1 && bytes > 1ull << kClassBits[c]) ++c;
+  auto& free = Local().free[c];
+  if (free.empty()) Local().Take(c);
+  uint32_t slot = free.back();
+  free.pop_back();
+  if (!value) value = NewValue(TensorType(DType::kU8, {static_cast<int64_t>(bytes)}), device, ValueState::kUndefined);
+  Cell* cell = &TheSpace().cells[c][slot];
+  cell->slot = slot;
+  cell->size_class = static_cast<uint8_t>(c);
+  cell->device = static_cast<int8_t>(device);
+  cell->bytes = bytes;
+  cell->value.store(reinterpret_cast<uintptr_t>(value), std::memory_order_release);
+  CountAllocated(device, static_cast<int64_t>(bytes));
+  return cell;
+}
+
+void FreeCell(Cell* cell) {
+  if (InBadFork()) return;
+  CountFreed(cell->device, static_cast<int64_t>(cell->bytes));
+  auto* value = reinterpret_cast<Value*>(cell->value.exchange(0, std::memory_order_acq_rel) & ~uintptr_t{1});
+  if (value) value->DecRef();
+  auto& free = Local().free[cell->size_class];
+  free.push_back(cell->slot);
+  if (free.size() > kSpill) Local().Give(cell->size_class, kSpill / 2);
+}
+
+void* AddressOf(const Cell* cell) {
+  return reinterpret_cast<void*>(TheSpace().base + (static_cast<uintptr_t>(cell->size_class) << kRegionBits) +
+                                 (static_cast<uintptr_t>(cell->slot) << kClassBits[cell->size_class]));
+}
+
+Cell* FindCell(const void* address) {
+  uintptr_t distance = reinterpret_cast<uintptr_t>(address) - TheSpace().base;
+  uintptr_t c = distance >> kRegionBits;
+  if (c >= static_cast<uintptr_t>(kClasses)) return nullptr;
+  uintptr_t slot = (distance & ((uintptr_t{1} << kRegionBits) - 1)) >> kClassBits[c];
+  return slot < MaxSlots(static_cast<int>(c)) ? &TheSpace().cells[c][slot] : nullptr;
+}
+
+}  // namespace tpu::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/corridor.h"
+
+#include "engine/build.h"
+#include "engine/counters.h"
+#include "engine/host_words.h"
+#include "engine/memory.h"
+#include "engine/queue.h"
+#include "engine/runtime.h"
+
+namespace tpu::engine {
+
+Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* result) {
+  if (__builtin_expect(QueueStopped(), 0)) return RuntimeError("the tpu device has been shut down");
+  CountRelaxed(g_counters.records);
+
+  // seal: strict eager, a graph of one. key:
+  Fingerprint fingerprint = record->key.fingerprint();
+  Program* program = FindProgram(fingerprint, record->key);
+  if (__builtin_expect(program == nullptr, 0)) {
+    // lower, compile: on this thread, so that what they find is raised at the call.
+    auto built = BuildProgram(fingerprint, record->key, hooks);
+    if (!built.ok()) return built.status();
+    program = *built;
+  }
+  result->program = program;
+  if (__builtin_expect(program->unsupported, 0)) return {};
+
+  // run: reserve, pack the host values, hand over.
+  int device = record->device;
+  TPU_RETURN_IF_ERROR(Reserve(device, program->reserve_bytes));
+  InlineVector<uint32_t, 64> words;
+  if (program->host_words) {
+    uint64_t seed = 0, offset = 0;
+    if (program->random_count) hooks.draw(hooks.context, program->random_count, &seed, &offset);
+    PackHostWords(*program, record->raw.data(), seed, offset, words.Extend(static_cast<size_t>(program->host_words)));
+  }
+  InlineVector<Value*, 16> args;
+  for (uint16_t number : program->arguments) {
+    args.push_back(record->values[number]);
+    record->values[number]->IncRef();
+  }
+  // A value that only this record still holds must look so to the worker: its references go before the entry does.
+  for (Value* v : record->values) v->DecRef();
+  record->values.clear();
+
+  // bind: the results are pending values; targets swap them in, the rest goes to the caller.
+  InlineVector<Value*, 4> outputs, published;
+  InlineVector<Cell*, 4> cells;
+  for (size_t i = 0; i < program->outputs.size(); ++i) {
+    Value* v = NewValue(program->outputs[i], device, ValueState::kPending);
+    outputs.push_back(v);
+    v->IncRef();
+    int target = program->output_target[i];
+    result->outputs.push_back(target < 0 ? v : nullptr);
+    if (target >= 0) {
+      cells.push_back(record->targets[target]);
+      published.push_back(v);
+    }
+  }
+  if (__builtin_expect(program->temp_bytes != 0, 0)) AddReserved(device, program->temp_bytes);
+  Enqueue({program, args.data(), outputs.data(), words.data(), device, cells.data(), published.data(),
+           static_cast<int>(cells.size())});
+  return {};
+}
+
+}  // namespace tpu::engine

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch: `run` and the retiring half of `bind`: from an entry's values to buffers. Consumer only.
+#pragma once
+#include "engine/program.h"
+#include "engine/value.h"
+
+namespace tpu::engine {
+
+// One launch on a list of devices. One-device programs are portable: devices[0] says where. Programs over N devices take
+// args and outputs device by device: [d * program.arguments.size() + i].
+struct LaunchCall {
+  Program* program;
+  Value** args;
+  Value** outputs;
+  const uint32_t* host_words;
+  const int8_t* devices;
+  int num_devices;
+  uint64_t position;  // of the entry
+};
+
+// Runs it: outputs become ready (their buffers perhaps not computed yet) or poisoned. References are not touched.
+void Launch(const LaunchCall& call) noexcept;
+
+// Looks at finished work: completion events, traps. Waits while more bytes are unfinished than the setting allows.
+void Retire();
+// True when every launch before `position` has finished.
+bool LaunchesDone(uint64_t position);
+// Waits for the oldest unfinished launch, at most 50 ms, without the queue's lock.
+// False when there is none.
+bool WaitOldestLaunch();
+
+// Drops buffers of host arguments kept by content.
+void DropHostArguments();
+
+}  // namespace tpu::engine

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/queue.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/cpu.h"
+#include "base/settings.h"
+#include "engine/counters.h"
+#include "engine/executables.h"
+#include "engine/launch.h"
+#include "engine/runtime.h"
+
+namespace tpu::engine {
+namespace {
+
+constexpr uint64_t kRing = 2048;   // slots
+constexpr int64_t kMaxInFlight = 1024;  // the setting's upper bound: the rest is room for threads that hold tickets
+// On one CPU nobody runs beside the caller: it runs the entries itself in batches of this size.
+constexpr uint64_t kInlineBatch = 32;
+
+constexpr int kInlineArgs = 8, kInlineOutputs = 4, kInlineHostWords = 24;
+
+// One slot. Written by the thread that holds the ticket, read by the consumer after `sequence` says so.
+struct alignas(64) Entry {
+  std::atomic<uint64_t> sequence{0};  // ticket + 1 once committed
+  Program* program;
+  Value** args;          // inline_args or a heap block that also holds outputs and host words
+  Value** outputs;
+  uint32_t* host_words;
+  void* heap;
+  int8_t device;
+  Value* inline_args[kInlineArgs];
+  Value* inline_outputs[kInlineOutputs];
+  uint32_t inline_host_words[kInlineHostWords];
+};
+
+struct State {
+  Entry* ring = new Entry[kRing];
+  alignas(64) std::atomic<uint64_t> tail{0};     // next ticket
+  alignas(64) std::atomic<uint64_t> head{0};     // next to run; written by the lock holder only
+  alignas(64) std::atomic<int> busy{0};          // the try-lock: exactly one consumer
+  alignas(64) std::atomic<int> asleep{0};        // futex word of the worker
+  std::atomic<bool> stopped{false};
+  bool one_cpu = false;
+  std::mutex failures_mu;
+  std::deque<std::shared_ptr<Failure>> failures;
+  std::atomic<int> num_failures{0};
+};
+State& S() {
+  static auto* state = new State;
+  return *state;
+}
+
+void FutexWait(std::atomic<int>* word, int expected) {
+  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+void FutexWake(std::atomic<int>* word) {
+  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void PauseRound(int round) {
+  if (round < 200)
+    CpuPause();
+  else
+    sched_yield();
+}
+
+bool HasWork() {
+  uint64_t h = S().head.load(std::memory_order_acquire);
+  return S().ring[h & (kRing - 1)].sequence.load(std::memory_order_acquire) == h + 1;
+}
+
+void RunEntry(Entry& e, uint64_t position) {
+  Program* program = e.program;
+  size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
+  program->last_used = position;
+  if (__builtin_expect(EvictionWanted(), 0)) Evict();
+  Launch({program, e.args, e.outputs, e.host_words, &e.device, 1, position});
+  for (size_t i = 0; i < num_args; ++i) e.args[i]->DecRef();
+  for (size_t i = 0; i < num_outputs; ++i) e.outputs[i]->DecRef();
+  if (e.heap) {
+    std::free(e.heap);
+    e.heap = nullptr;
+  }
+}
+
+// Requires: the lock.
+uint64_t RunCommitted(Value* until) {
+  uint64_t h = S().head.load(std::memory_order_relaxed), n = 0;
+  for (;;) {
+    Entry& e = S().ring[h & (kRing - 1)];
+    if (e.sequence.load(std::memory_order_acquire) != h + 1) break;
+    RunEntry(e, h);
+    S().head.store(++h, std::memory_order_release);
+    ++n;
+    if (until && until->state.load(std::memory_order_relaxed) != ValueState::kPending) break;
+  }
+  return n;
+}
+
+void Work() {
+  pthread_setname_np(pthread_self(), "tpu-queue");
+  int64_t idle_since = NowNanos();
+  while (!S().stopped.load(std::memory_order_relaxed)) {
+    if (HasWork()) {
+      if (TryLockQueue()) {
+        RunCommitted(nullptr);
+        UnlockQueue();
+      } else {
+        CpuPause();
+      }
+      idle_since = NowNanos();
+      continue;
+    }
+    int64_t spin = S().one_cpu ? 0 : GetSettings().worker_spin_us.load(std::memory_order_relaxed) * 1000;
+    if (spin) {
+      for (int i = 0; i < 64 && !HasWork(); ++i) CpuPause();
+      if (NowNanos() - idle_since < spin) continue;
+    }
+    S().asleep.store(1, std::memory_order_seq_cst);
+    // An entry committed before `asleep` was seen has nobody to wake us.
+    if (!S().one_cpu && HasWork()) {
+      S().asleep.store(0, std::memory_order_relaxed);
+      continue;
+    }
+    CountRelaxed(g_counters.worker_sleeps);
+    while (S().asleep.load(std::memory_order_seq_cst) == 1 && !S().stopped.load(std::memory_order_relaxed))
+      FutexWait(&S().asleep, 1);
+    idle_since = NowNanos();
+  }
+}
+
+void WakeWorker() {
+  if (S().asleep.load(std::memory_order_seq_cst) && S().asleep.exchange(0)) {
+    Count(g_counters.worker_wakes);
+    FutexWake(&S().asleep);
+  }
+}
+
+// Waits until the ring has room for one more ticket. Holds nothing.
+uint64_t WaitForRoom(uint64_t seen_head) {
+  static const auto& limit = GetSettings().max_in_flight;
+  auto room = static_cast<uint64_t>(std::clamp<int64_t>(limit.load(std::memory_order_relaxed), 1, kMaxInFlight));
+  if (S().tail.load(std::memory_order_relaxed) - seen_head < room) return seen_head;
+  for (int i = 0;; ++i) {
+    seen_head = S().head.load(std::memory_order_acquire);
+    if (S().tail.load(std::memory_order_relaxed) - seen_head < room) return seen_head;
+    if (i == 0) CountRelaxed(g_counters.queue_full);
+    if (!Drain(nullptr)) PauseRound(i);
+  }
+}
+
+void Fill(Entry& e, const Submission& s) {
+  Program* program = s.program;
+  size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
+  auto words = static_cast<size_t>(program->host_words);
+  e.args = e.inline_args;
+  e.outputs = e.inline_outputs;
+  e.host_words = e.inline_host_words;
+  if (__builtin_expect(e.heap != nullptr, 0)) {  // PrepareHeap made it
+    e.args = static_cast<Value**>(e.heap);
+    e.outputs = e.args + num_args;
+    e.host_words = reinterpret_cast<uint32_t*>(e.outputs + num_outputs);
+  }
+  e.program = program;
+  e.device = static_cast<int8_t>(s.device);
+  for (size_t i = 0; i < num_args; ++i) e.args[i] = s.args[i];
+  for (size_t i = 0; i < num_outputs; ++i) e.outputs[i] = s.outputs[i];
+  if (words) std::memcpy(e.host_words, s.host_words, words * sizeof(uint32_t));
+}
+
+// A block for an entry that does not fit its slot. Allocated before the ticket is taken.
+void* PrepareHeap(const Submission& s) {
+  size_t num_args = s.program->arguments.size(), num_outputs = s.program->outputs.size();
+  auto words = static_cast<size_t>(s.program->host_words);
+  if (num_args <= kInlineArgs && num_outputs <= kInlineOutputs && words <= kInlineHostWords) return nullptr;
+  void* block = std::malloc((num_args + num_outputs) * sizeof(Value*) + words * sizeof(uint32_t));
+  TPU_CHECK(block);
+  return block;
+}
+
+}  // namespace
+
+bool TryLockQueue() {
+  return !S().busy.load(std::memory_order_relaxed) && !S().busy.exchange(1, std::memory_order_acquire);
+}
+void UnlockQueue() { S().busy.store(0, std::memory_order_release); }
+
+void Enqueue(const Submission& s) {
+  // The worker writes `head` at every entry: look at it only when the last look no longer proves that there is room.
+  static thread_local uint64_t seen_head = 0;
+  seen_head = WaitForRoom(seen_head);
+  void* heap = PrepareHeap(s);
+  uint64_t ticket = S().tail.fetch_add(1, std::memory_order_seq_cst);
+  Entry& e = S().ring[ticket & (kRing - 1)];
+  // More threads than kRing - kMaxInFlight took tickets at once: wait for the slot's last entry to have run.
+  for (int i = 0; ticket - seen_head >= kRing; ++i) {
+    seen_head = S().head.load(std::memory_order_acquire);
+    if (ticket - seen_head >= kRing) PauseRound(i);
+  }
+  e.heap = heap;
+  Fill(e, s);
+  for (int i = 0; i < s.num_cells; ++i) s.cells[i]->Swap(s.values[i]);
+  e.sequence.store(ticket + 1, std::memory_order_seq_cst);
+  if (S().one_cpu) {
+    if (ticket + 1 - S().head.load(std::memory_order_relaxed) >= kInlineBatch) Drain(nullptr);
+    return;
+  }
+  WakeWorker();
+}
+
+void StartQueue() {
+  S().one_cpu = AvailableCpus() == 1;
+  std::thread(Work).detach();
+}
+
+void StopQueue(int timeout_ms) {
+  S().stopped.store(true, std::memory_order_release);
+  int64_t deadline = NowNanos() + timeout_ms * 1'000'000ll;
+  uint64_t position = QueuePosition();
+  for (int i = 0; S().head.load(std::memory_order_acquire) < position && NowNanos() < deadline; ++i)
+    if (!Drain(nullptr)) PauseRound(i);
+  while (!QueueReached(position) && NowNanos() < deadline) WaitOldestLaunch();
+  S().asleep.store(0);
+  FutexWake(&S().asleep);
+}
+
+bool QueueStopped() { return S().stopped.load(std::memory_order_relaxed); }
+
+bool Drain(Value* until) {
+  if (!TryLockQueue()) return false;
+  uint64_t n = RunCommitted(until);
+  UnlockQueue();
+  g_counters.launches_by_caller.fetch_add(n, std::memory_order_relaxed);
+  return true;
+}
+
+uint64_t QueuePosition() { return S().tail.load(std::memory_order_acquire); }
+
+bool QueueReached(uint64_t position) {
+  if (S().head.load(std::memory_order_acquire) < position) {
+    // Somebody has to run them: on one CPU, or while the worker is being woken, that is the one who asks.
+    Drain(nullptr);
+    if (S().head.load(std::memory_order_acquire) < position) return false;
+  }
+  if (LaunchesDone(position)) return true;
+  if (TryLockQueue()) {
+    Retire();
+    UnlockQueue();
+  }
+  return LaunchesDone(position);
+}
+
+void DropCaches() {
+  for (int i = 0; !TryLockQueue(); ++i) PauseRound(i);
+  DropHostArguments();
+  UnlockQueue();
+}
+
+void RememberFailure(std::shared_ptr<Failure> failure) {
+  Count(g_counters.failures);
+  std::lock_guard<std::mutex> lock(S().failures_mu);
+  S().failures.push_back(std::move(failure));
+  S().num_failures.fetch_add(1, std::memory_order_release);
+  // A program that never synchronizes must not collect failures without end.
+  if (S().failures.size() > 1024) {
+    S().failures.pop_front();
+    S().num_failures.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void MarkReported(const std::string& message) {
+  std::lock_guard<std::mutex> lock(S().failures_mu);
+  for (auto& f : S().failures)
+    if (f->status.message().ends_with(message)) f->reported = true;
+}
+
+std::shared_ptr<Failure> TakeFailure() {
+  if (!S().num_failures.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard<std::mutex> lock(S().failures_mu);
+  while (!S().failures.empty()) {
+    auto f = std::move(S().failures.front());
+    S().failures.pop_front();
+    S().num_failures.fetch_sub(1, std::memory_order_release);
+    if (!f->reported.exchange(true)) return f;
+  }
+  return nullptr;
+}
+
+}  // namespace tpu::engine

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "engine/counters.h"
+#include "engine/launch.h"
+#include "engine/memory.h"
+#include "engine/queue.h"
+#include "engine/traps.h"
+#include "pjrt/buffer.h"
+#include "pjrt/search.h"
+
+namespace tpu::engine {
+namespace {
+
+std::atomic<Runtime*> g_runtime{nullptr};
+std::atomic<bool> g_bad_fork{false};
+WaitHook g_hook{nullptr, nullptr, nullptr};
+
+std::vector<std::string>& SearchPath() {
+  static auto* path = new std::vector<std::string>;
+  return *path;
+}
+
+// One long wait: the hook around it, its check between rounds.
+class HostWait {
+ public:
+  HostWait() {
+    Count(g_counters.host_waits);
+    if (g_hook.begin) token_ = g_hook.begin();
+  }
+  ~HostWait() {
+    if (g_hook.end) g_hook.end(token_);
+  }
+  // False: the user interrupted.
+  bool Continue() { return !g_hook.check || g_hook.check(); }
+
+ private:
+  void* token_ = nullptr;
+};
+
+Status Interrupted() { return RuntimeError("interrupted"); }
+
+Status Raise(const std::shared_ptr<Failure>& failure) {
+  failure->reported = true;
+  return failure->status;
+}
+
+// Spins through `rounds` of draining before a blocking wait begins.
+template <class Done>
+bool Spin(Done done, Value* until, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    if (done()) return true;
+    if (!Drain(until)) CpuPause();
+  }
+  return done();
+}
+
+}  // namespace
+
+Result<Runtime*> Runtime::Get() {
+  if (Runtime* r = g_runtime.load(std::memory_order_acquire); __builtin_expect(r != nullptr, 1)) {
+    if (__builtin_expect(!InBadFork(), 1)) return r;
+    return RuntimeError(
+        "the tpu device cannot be used in a forked child process. Start the process with the \"spawn\" method instead");
+  }
+  static std::once_flag once;
+  static Status* outcome = new Status;
+  std::call_once(once, [] {
+    auto* runtime = new Runtime;
+    *outcome = runtime->Start();
+    if (outcome->ok()) g_runtime.store(runtime, std::memory_order_release);
+  });
+  if (!outcome->ok()) return *outcome;
+  return g_runtime.load(std::memory_order_acquire);
+}
+
+Runtime& Runtime::Started() { return *g_runtime.load(std::memory_order_relaxed); }
+bool Runtime::IsStarted() { return g_runtime.load(std::memory_order_acquire) != nullptr; }
+
+bool Runtime::EngineConfigured() { return *GetSettings().engine.load() != "off"; }
+
+int Runtime::DeviceCount() {
+  if (IsStarted()) return static_cast<int>(Started().client().devices().size());
+  if (!EngineConfigured()) return 0;
+  return static_cast<int>(std::max<int64_t>(1, GetSettings().device_count.load()));
+}
+
+void Runtime::SetPluginSearchPath(std::vector<std::string> folders) { SearchPath() = std::move(folders); }
+
+Status Runtime::Start() {
+  Settings& s = GetSettings();
+  pjrt::SearchRequest request{*s.engine.load(), *s.plugin_path.load(), *s.cpu_plugin.load(), SearchPath()};
+  auto choice = pjrt::FindPlugin(request);
+  if (!choice.ok()) return choice.status();
+  auto plugin = pjrt::Plugin::Load(choice->path);
+  if (!plugin.ok()) return plugin.status();
+  plugin_ = *plugin;
+  pjrt::ClientOptions options;
+  options.device_count = static_cast<int>(std::max<int64_t>(1, s.device_count.load()));
+  auto client = pjrt::Client::Create(plugin_, options);
+  if (!client.ok()) return client.status();
+  client_ = *client;
+  TPU_RETURN_IF_ERROR(pjrt::ProbeOptions(*client_, client_->mutable_profile()));
+  profile_ = client_->profile();
+  pthread_atfork(nullptr, nullptr, [] {
+    g_bad_fork.store(true);
+    pjrt::g_leak_plugin_objects.store(true);
+  });
+  StartQueue();
+  if (LogEnabled(LogLevel::kInfo)) Log(LogLevel::kInfo, "engine started: " + choice->reason + " (" + profile_.name + ")");
+  return {};
+}
+
+bool InBadFork() { return g_bad_fork.load(std::memory_order_relaxed); }
+
+void SetWaitHook(WaitHook hook) { g_hook = hook; }
+
+Status Wait(Value* value) {
+  auto pending = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kPending; };
+  if (pending() && !Spin([&] { return !pending(); }, value, 2000)) {
+    HostWait wait;
+    for (int64_t checked = NowNanos(); pending();) {
+      if (!Drain(value)) sched_yield();
+      if (NowNanos() - checked < 50'000'000) continue;
+      checked = NowNanos();
+      if (!wait.Continue()) return Interrupted();
+    }
+  }
+  ValueState state = value->state.load(std::memory_order_acquire);
+  if (state == ValueState::kPoisoned) return Raise(value->failure);
+  if (state == ValueState::kUndefined || !value->buffer) return {};
+  if (!value->known_ready || value->traps) {
+    pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
+    auto event = buffer.ReadyEvent();
+    buffer.release();
+    if (!event.ok()) return event.status();
+    auto failed = [&](Status s) {
+      MarkReported(s.message());
+      return std::move(s).WithContext(value->maker ? value->maker->name : "copy");
+    };
+    if (!event->IsReady()) {
+      HostWait wait;
+      for (;;) {
+        auto outcome = event->WaitFor(std::chrono::milliseconds(50));
+        if (!outcome.ok()) break;
+        if (*outcome == pjrt::WaitOutcome::kReady) break;
+        if (!wait.Continue()) return Interrupted();
+      }
+    }
+    if (Status s = event->error(); !s.ok()) {
+      // Retiring remembers the same failure for synchronize; this read has raised it.
+      (void)QueueReached(QueuePosition());
+      return failed(std::move(s));
+    }
+    if (auto failure = ResolveTraps(value)) return Raise(failure);
+  }
+  return {};
+}
+
+const void* HostPointer(Value* value) {
+  if (!value->buffer || !Runtime::Started().profile().host_addressable) return nullptr;
+  pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
+  auto pointer = buffer.HostPointer();
+  buffer.release();
+  return pointer.ok() ? *pointer : nullptr;
+}
+
+Status ReadToHost(Value* value, void* dst) {
+  TPU_RETURN_IF_ERROR(Wait(value));
+  Count(g_counters.reads);
+  size_t bytes = value->bytes();
+  if (!value->buffer) {
+    std::memset(dst, 0, bytes);
+    return {};
+  }
+  if (const void* host = HostPointer(value)) {
+    std::memcpy(dst, host, bytes);
+    return {};
+  }
+  pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
+  auto event = buffer.CopyToHost(dst, bytes);
+  buffer.release();
+  if (!event.ok()) return event.status();
+  HostWait wait;
+  for (;;) {
+    auto outcome = event->WaitFor(std::chrono::milliseconds(50));
+    if (!outcome.ok()) return outcome.status();
+    if (*outcome == pjrt::WaitOutcome::kReady) return {};
+    // The plugin still writes to dst: it cannot be left behind, so an interrupt waits for the copy.
+  }
+}
+
+Result<Value*> Upload(const void* data, const TensorType& type, int device, const int64_t* byte_strides) {
+  auto runtime = Runtime::Get();
+  if (!runtime.ok()) return runtime.status();
+  TPU_RETURN_IF_ERROR(Reserve(device, static_cast<int64_t>(type.bytes())));
+  // Copied: memory that the user may still write is never taken zero-copy.
+  auto buffer = (*runtime)->client().BufferFromHost(data, type, device, pjrt::HostBufferSemantics::kImmutableOnlyDuringCall,
+                                                    byte_strides);
+  if (!buffer.ok()) return std::move(buffer).status().WithContext("copy to the device");
+  Count(g_counters.uploads);
+  Value* value = NewValue(type, device, ValueState::kReady);
+  Status error;
+  value->known_ready = buffer->IsReady(&error) && error.ok();
+  value->buffer = buffer->release();
+  return value;
+}
+
+Result<Value*> CopyToDevice(Value* value, int device) {
+  TPU_RETURN_IF_ERROR(Wait(value));
+  if (!value->buffer) return NewValue(value->type, device, ValueState::kUndefined);
+  TPU_RETURN_IF_ERROR(Reserve(device, static_cast<int64_t>(value->bytes())));
+  pjrt::Buffer source(Runtime::Started().client().api(), value->buffer);
+  auto copy = Runtime::Started().client().CopyToDevice(source, device);
+  source.release();
+  if (!copy.ok()) return std::move(copy).status().WithContext("copy between devices");
+  Value* result = NewValue(value->type, device, ValueState::kReady);
+  result->buffer = copy->release();
+  return result;
+}
+
+Status WaitForQueue(uint64_t position) {
+  auto reached = [&] { return QueueReached(position); };
+  if (Spin(reached, nullptr, 200)) return {};
+  HostWait wait;
+  for (int64_t checked = NowNanos(); !reached();) {
+    if (!WaitOldestLaunch()) sched_yield();
+    if (NowNanos() - checked < 50'000'000) continue;
+    checked = NowNanos();
+    if (!wait.Continue()) return Interrupted();
+  }
+  return {};
+}
+
+Status Synchronize() {
+  if (!Runtime::IsStarted()) return {};
+  TPU_RETURN_IF_ERROR(WaitForQueue(QueuePosition()));
+  ResolveAllTraps();
+  if (auto failure = TakeFailure()) return Raise(failure);
+  return {};
+}
+
+void Shutdown() {
+  if (!Runtime::IsStarted() || InBadFork()) return;
+  StopQueue(static_cast<int>(GetSettings().exit_timeout_ms.load()));
+  // The client stays: its threads and buffers may be in use until the process is gone.
+  pjrt::g_leak_plugin_objects.store(true);
+}
+
+}  // namespace tpu::engine
