@@ -30,7 +30,7 @@ test: $(S)/example $(S)/test $(S)/package cpp-tests
 build: $(S)/package
 
 cpp-tests: $(S)/package $(S)/gtest
-	cmake -S . -B $(BUILD_DIR) -DTORCH_TPU_BUILD_TESTS=ON -Wno-dev > $(BUILD_DIR)/configure.log || { cat $(BUILD_DIR)/configure.log; exit 1; }
+	cmake -S . -B $(BUILD_DIR) -DTORCH_TPU_BUILD_TESTS=ON > $(BUILD_DIR)/configure.log || { cat $(BUILD_DIR)/configure.log; exit 1; }
 	cmake --build $(BUILD_DIR)
 
 wheel: $(S)/engine $(S)/build

@@ -23,7 +23,7 @@ ATEN_COMPUTE_FILES = re.compile(r"src/aten/(cpu_)?fallback\w*\.(cc|h)$|src/aten/
 ATEN_NO_COMPUTE = re.compile(
     r"(assert_\w+|check_\w+|infer_size\w*|infer_dense_strides|is_\w+|has_\w+|get_\w+|get[A-Z]\w*|set[A-Z]\w*"
     r"|Register\w+|global[A-Z]\w*|default[A-Z]\w*|detail|isIntegralType|toString|symint|elementSize|from_blob"
-    r"|promote_types|result_type|make_generator|check_generator|maybe_wrap_dim\w*|expand_inplace|isSignedType"
+    r"|empty\w*|promote_types|result_type|make_generator|check_generator|maybe_wrap_dim\w*|expand_inplace|isSignedType"
     r"|wrapped_scalar_tensor|scalar_to_tensor|canCast|[A-Z]\w*)$"
 )
 

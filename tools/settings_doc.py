@@ -24,8 +24,7 @@ with torch.tpu.settings(eager_mode="debug", explain=1):  # until the end of the 
     ...
 ```
 
-Those that shape the engine (`engine`, `plugin_path`, `cpu_plugin`, `device_count`, `memory_limit`) are looked at when it
-starts, at the first use of the device.
+`engine`, `plugin_path`, `cpu_plugin` and `device_count` shape the engine: set them before the device is first used.
 
 | setting | in the environment | values | default | meaning |
 |---|---|---|---|---|

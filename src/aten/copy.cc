@@ -31,8 +31,8 @@ constexpr size_t kMemcpyBytes = 256 << 10;
 constexpr size_t kHostBroadcastBytes = 1 << 20;
 
 Tensor CpuTensor(c10::Storage storage, const Tensor& like, int64_t offset) {
-  auto t = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                    like.dtype());
+  auto t =
+      at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), like.dtype());
   auto* impl = t.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(like.sizes(), like.strides(), offset);
   if (like.is_conj()) t._set_conj(true);
@@ -156,22 +156,21 @@ void CopyAcross(const Tensor& dst, const Tensor& src) {
   }
   engine::ValueRef value(CellOf(from)->Load());
   engine::ValueRef moved(ValueOrThrow(engine::CopyToDevice(value.get(), dst.device().index())));
-  CopyOnDevice(dst, MakeTensor(from.sizes(), from.strides().data(), from.scalar_type(), dst.device().index(),
-                               moved.release()));
+  CopyOnDevice(dst, MakeTensor(from.sizes(), from.strides().data(), from.scalar_type(), dst.device().index(), moved.release()));
 }
 
 // TensorIterator's words, which a copy on the CPU would use.
 void CheckSizes(const Tensor& dst, const Tensor& src) {
   if (dst.sizes() == src.sizes()) return;
   auto shape = at::infer_size_dimvector(dst.sizes(), src.sizes());
-  TORCH_CHECK(dst.sizes() == c10::IntArrayRef(shape), "output with shape ", dst.sizes(),
-              " doesn't match the broadcast shape ", c10::IntArrayRef(shape));
+  TORCH_CHECK(dst.sizes() == c10::IntArrayRef(shape), "output with shape ", dst.sizes(), " doesn't match the broadcast shape ",
+              c10::IntArrayRef(shape));
 }
 
 // `t` in `dtype`, same device.
 Tensor Converted(const Tensor& t, c10::ScalarType dtype) {
-  Tensor out = IsOurs(t) ? NewContiguous(t, dtype)
-                         : at::detail::empty_cpu(t.sizes(), dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  if (!IsOurs(t)) return t.to(dtype);
+  Tensor out = NewContiguous(t, dtype);
   CopyFrom(t, out, false);
   return out;
 }
@@ -202,8 +201,8 @@ bool LoadAs<bool>(const void* p) {
 
 at::Scalar ScalarAt(const void* p, c10::ScalarType dtype) {
   switch (dtype) {
-#define TPU_CASE(type, name)     \
-  case c10::ScalarType::name:    \
+#define TPU_CASE(type, name)  \
+  case c10::ScalarType::name: \
     return at::Scalar(LoadAs<type>(p));
     AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(TPU_CASE)
 #undef TPU_CASE
@@ -341,8 +340,9 @@ void CopyOnDevice(const Tensor& dst, const Tensor& src) {
 Tensor CopyFrom(const Tensor& self, const Tensor& dst, bool /*non_blocking*/) {
   CheckSizes(dst, self);
   if (dst.numel() == 0) return dst;
-  if (self.is_complex() && !dst.is_complex())
+  if (self.is_complex() && !dst.is_complex()) {
     TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
+  }
   at::assert_no_internal_overlap(dst);
   at::AutoDispatchBelowADInplaceOrView below;
   if (!IsOurs(dst)) {
@@ -387,8 +387,5 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", &CopyFromAndResize);
   m.impl("_local_scalar_dense", &LocalScalarDense);
 }
-// The kernel honours both bits itself. Without this, copying a conjugate view recurses through clone until the stack ends.
-TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
-TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 }  // namespace tpu::aten

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
+#include "aten/availability.h"
 #include "aten/tensor.h"
 #include "engine/runtime.h"
 
@@ -25,7 +26,10 @@ void SetCurrentDevice(int index) { t_device = index; }
 
 int CheckedDevice(int index) {
   int count = engine::Runtime::DeviceCount();
-  if (__builtin_expect(index < 0 || index >= count, 0)) ThrowNoSuchDevice(index, count);
+  if (__builtin_expect(index >= 0 && index < count, 1)) return index;
+  // Only the running engine knows how many TPUs there are.
+  if (index >= 0 && TpuOnBus() && engine::Runtime::Get().ok()) count = engine::Runtime::DeviceCount();
+  if (index < 0 || index >= count) ThrowNoSuchDevice(index, count);
   return index;
 }
 

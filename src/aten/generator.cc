@@ -70,8 +70,7 @@ class Generator final : public c10::GeneratorImpl {
   }
   void set_state(const c10::TensorImpl& bytes) override {
     at::detail::check_rng_state(bytes);
-    TORCH_CHECK(bytes.numel() == kStateBytes, "RNG state is wrong size: expected ", kStateBytes, " bytes, got ",
-                bytes.numel());
+    TORCH_CHECK(bytes.numel() == kStateBytes, "RNG state is wrong size: expected ", kStateBytes, " bytes, got ", bytes.numel());
     RandomDraw next;
     std::memcpy(&next, bytes.data(), kStateBytes);
     state_->Set(next);

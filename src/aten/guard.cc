@@ -19,9 +19,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return static_cast<c10::DeviceIndex>(engine::Runtime::DeviceCount());
   }
 
-  c10::Device getDevice() const override {
-    return {kDeviceType, static_cast<c10::DeviceIndex>(CurrentDevice())};
-  }
+  c10::Device getDevice() const override { return {kDeviceType, static_cast<c10::DeviceIndex>(CurrentDevice())}; }
   c10::Device exchangeDevice(c10::Device device) const override {
     c10::Device before = getDevice();
     setDevice(device);
@@ -47,11 +45,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::Stream getStream(c10::Device device) const override { return CurrentStream(IndexOf(device)); }
   c10::Stream getDefaultStream(c10::Device device) const override {
-    return {c10::Stream::DEFAULT, c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(IndexOf(device)))};
+    auto index = static_cast<c10::DeviceIndex>(IndexOf(device));
+    return c10::Stream(c10::Stream::DEFAULT, c10::Device(kDeviceType, index));
   }
-  c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return PoolStream(IndexOf(device), priority);
-  }
+  c10::Stream getNewStream(c10::Device device, int priority) const override { return PoolStream(IndexOf(device), priority); }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
     return PoolStream(IndexOf(device), high_priority ? -1 : 0);
   }
@@ -68,8 +65,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   // Events are made here, by their first recording.
-  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex index,
-              const c10::EventFlag flag) const override {
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex index, const c10::EventFlag flag) const override {
     TORCH_CHECK(index == -1 || index == stream.device_index(), "Event device index ", static_cast<int>(index),
                 " does not match recording stream's device index ", static_cast<int>(stream.device_index()), ".");
     if (!*event) *event = new EventRecord;
@@ -88,9 +84,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(first->Reached() && second->Reached(), "Both events must be completed before calculating elapsed time.");
     return static_cast<double>(second->Time() - first->Time()) * 1e-6;
   }
-  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
-    delete static_cast<EventRecord*>(event);
-  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { delete static_cast<EventRecord*>(event); }
 
  private:
   static int IndexOf(c10::Device device) { return CheckedOrCurrentDevice(device.index()); }

@@ -23,9 +23,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return index >= 0 && engine::Runtime::IsStarted() && index < engine::Runtime::DeviceCount();
   }
 
-  c10::DeviceIndex deviceCount() const override {
-    return static_cast<c10::DeviceIndex>(engine::Runtime::DeviceCount());
-  }
+  c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(engine::Runtime::DeviceCount()); }
   c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(CurrentDevice()); }
   void setCurrentDevice(c10::DeviceIndex index) const override { SetCurrentDevice(CheckedDevice(index)); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
@@ -48,9 +46,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override { return DefaultGenerator(index); }
   at::Generator getNewGenerator(c10::DeviceIndex index) const override { return NewGenerator(index); }
 
-  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
-    ResizeStorage(storage, bytes);
-  }
+  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override { ResizeStorage(storage, bytes); }
 };
 
 const bool g_registered = [] {

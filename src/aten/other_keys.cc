@@ -17,15 +17,9 @@ void RefuseQuantized(const c10::OperatorHandle& op, torch::jit::Stack*) { Refuse
 void RefuseNested(const c10::OperatorHandle& op, torch::jit::Stack*) { Refuse(op, "nested (strided)"); }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>()); }
-TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseCompressed>());
-}
-TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
-}
-TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseNested>());
-}
+TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseCompressed>()); }
+TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>()); }
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseNested>()); }
 
 // The fallbacks at these keys resolve the bits by a copy, which calls _copy_from again, without end. Our kernel honours
 // the bits itself.

@@ -70,7 +70,8 @@ TensorType ContiguousType(c10::IntArrayRef sizes, c10::ScalarType dtype, size_t 
   int64_t numel = 1;
   for (int64_t s : sizes) numel *= s;
   // A storage offset makes the storage larger than the tensor.
-  if (sizes.size() <= static_cast<size_t>(kMaxRank) && numel * item == static_cast<int64_t>(bytes)) return TensorType::Of(d, sizes);
+  if (sizes.size() <= static_cast<size_t>(kMaxRank) && numel * item == static_cast<int64_t>(bytes))
+    return TensorType::Of(d, sizes);
   if (bytes % item == 0) return TensorType(d, {static_cast<int64_t>(bytes) / item});
   return TensorType(DType::kU8, {static_cast<int64_t>(bytes)});
 }

@@ -18,18 +18,12 @@ constexpr uint32_t kPoolSize = 32;
 thread_local c10::StreamId t_current[kMaxDevices];
 
 c10::Stream ToStream(int device, c10::StreamId id) {
-  return {c10::Stream::UNSAFE, c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)), id};
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)), id);
 }
 
 // The engine's own word for it in the child of a fork, where waiting would never end.
 void ThrowInBadFork() {
   if (engine::InBadFork()) ThrowIfError(engine::Runtime::Get().status());
-}
-
-void ThrowUnreadFailure() {
-  while (auto failure = engine::TakeFailure()) {
-    if (!failure->reported.exchange(true)) ThrowIfError(failure->status);
-  }
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ bool EventRecord::Reached() const { return engine::QueueReached(position_); }
 void EventRecord::Wait() const {
   ThrowInBadFork();
   ThrowIfError(engine::WaitForQueue(position_));
-  ThrowUnreadFailure();
+  if (auto failure = engine::TakeFailure()) ThrowIfError(failure->status);
 }
 
 // The queue had run dry when nothing is remembered, or when it retired its last entry before the event was recorded.

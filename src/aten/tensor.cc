@@ -49,13 +49,14 @@ size_t SpanBytes(c10::IntArrayRef sizes, const int64_t* strides, size_t item_siz
 
 // A type without a row has no counterpart: quantized types, bits, 4-bit and 6-bit numbers.
 #define TPU_SCALAR_TYPES(X)                                                                                           \
-  X(Bool, kBool) X(Byte, kU8) X(UInt16, kU16) X(UInt32, kU32) X(UInt64, kU64) X(Char, kI8) X(Short, kI16) X(Int, kI32) \
-  X(Long, kI64) X(Half, kF16) X(BFloat16, kBF16) X(Float, kF32) X(Double, kF64) X(ComplexFloat, kC64)                  \
-  X(ComplexDouble, kC128) X(Float8_e4m3fn, kF8E4M3FN) X(Float8_e5m2, kF8E5M2)
+  X(Bool, kBool)                                                                                                      \
+  X(Byte, kU8) X(UInt16, kU16) X(UInt32, kU32) X(UInt64, kU64) X(Char, kI8) X(Short, kI16) X(Int, kI32) X(Long, kI64) \
+      X(Half, kF16) X(BFloat16, kBF16) X(Float, kF32) X(Double, kF64) X(ComplexFloat, kC64) X(ComplexDouble, kC128)   \
+          X(Float8_e4m3fn, kF8E4M3FN) X(Float8_e5m2, kF8E5M2)
 
 DType FromScalarType(c10::ScalarType type) {
   switch (type) {
-#define TPU_CASE(theirs, ours)      \
+#define TPU_CASE(theirs, ours)  \
   case c10::ScalarType::theirs: \
     return DType::ours;
     TPU_SCALAR_TYPES(TPU_CASE)
@@ -92,24 +93,24 @@ engine::Cell* CellOf(const c10::Storage& storage) {
 c10::DeleterFnPtr CellDeleter() { return &DeleteCell; }
 
 c10::DataPtr NewDataPtr(size_t bytes, int device, engine::Value* value) {
+  engine::ValueRef owned(value);
   // Results of operators had room made for them when they were recorded.
-  if (!value) CheckRoom(bytes, device);
-  engine::Cell* cell = engine::NewCell(bytes, device, value);
+  if (!value || value->state.load(std::memory_order_relaxed) == engine::ValueState::kUndefined) CheckRoom(bytes, device);
+  engine::Cell* cell = engine::NewCell(bytes, device, owned.release());
   // Null for no bytes, as on other devices: libraries read it as "freed".
   return {bytes ? engine::AddressOf(cell) : nullptr, cell, &DeleteCell,
           c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device))};
 }
 
-at::Tensor MakeTensor(c10::IntArrayRef sizes, const int64_t* strides, c10::ScalarType dtype, int device,
-                      engine::Value* value) {
+at::Tensor MakeTensor(c10::IntArrayRef sizes, const int64_t* strides, c10::ScalarType dtype, int device, engine::Value* value) {
   engine::ValueRef owned(value);
   caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
   size_t bytes = SpanBytes(sizes, strides, meta.itemsize());
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                        NewDataPtr(bytes, device, owned.release()), DeviceAllocator(),
                                                        /*resizable=*/true);
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), meta);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)),
+                                                               c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), meta);
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (strides) {
     impl->set_sizes_and_strides(sizes, c10::IntArrayRef(strides, sizes.size()));

@@ -13,6 +13,8 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
+#include "aten/allocator.h"
+#include "aten/copy.h"
 #include "aten/errors.h"
 #include "aten/tensor.h"
 #include "engine/runtime.h"
@@ -24,12 +26,28 @@ using at::Tensor;
 
 // The first tensor starts the engine: whoever has none learns it here, not at the first operation.
 int StartedDevice(std::optional<at::Device> device) {
-  if (__builtin_expect(!engine::Runtime::IsStarted() || engine::InBadFork(), 0))
-    ThrowIfError(engine::Runtime::Get().status());
   const int index = DeviceIndexOf(device);
-  TORCH_CHECK(index >= 0 && index < engine::Runtime::DeviceCount(), "tpu device ordinal ", index,
-              " is out of range: this process has ", engine::Runtime::DeviceCount(), " device(s)");
+  if (__builtin_expect(!engine::Runtime::IsStarted() || engine::InBadFork(), 0)) ThrowIfError(engine::Runtime::Get().status());
   return index;
+}
+
+// A tensor of nothing: its value is undefined but has a type, so that the first program that touches part of it sees
+// elements, not bytes.
+Tensor Undefined(c10::IntArrayRef sizes, const int64_t* strides, c10::ScalarType dtype, int device) {
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(dtype));
+  bool odd = strides || sizes.size() > static_cast<size_t>(kMaxRank);
+  for (int64_t s : sizes) odd |= __builtin_mul_overflow(bytes, s, &bytes);
+  if (__builtin_expect(!odd && bytes, 1)) {
+    CheckRoom(static_cast<size_t>(bytes), device);
+    engine::Value* value =
+        engine::NewValue(TensorType::Of(FromScalarType(dtype), sizes), device, engine::ValueState::kUndefined);
+    return MakeTensor(sizes, nullptr, dtype, device, value);
+  }
+  Tensor t = MakeTensor(sizes, strides, dtype, device, nullptr);
+  TensorType type;
+  if (t.storage().nbytes() && CoversStorage(t, &type))
+    CellOf(t)->Swap(engine::NewValue(type, device, engine::ValueState::kUndefined));
+  return t;
 }
 
 c10::ScalarType CheckedDType(std::optional<c10::ScalarType> dtype) {
@@ -45,7 +63,8 @@ void CheckOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_mem
 }
 
 Tensor& FillIfDeterministic(Tensor& t) {
-  if (__builtin_expect(at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory(), 0))
+  if (__builtin_expect(
+          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory(), 0))
     at::native::fill_empty_deterministic_(t);
   return t;
 }
@@ -56,11 +75,10 @@ Tensor EmptyMemoryFormat(c10::IntArrayRef sizes, std::optional<c10::ScalarType> 
   CheckOptions(layout, pin_memory);
   const c10::ScalarType type = CheckedDType(dtype);
   at::detail::check_size_nonnegative(sizes);
-  at::detail::computeStorageNbytesContiguous(sizes, c10::elementSize(type));  // raises on overflow
   const int index = StartedDevice(device);
   Tensor t;
   if (__builtin_expect(!memory_format || *memory_format == c10::MemoryFormat::Contiguous, 1)) {
-    t = MakeTensor(sizes, nullptr, type, index, nullptr);
+    t = Undefined(sizes, nullptr, type, index);
   } else {
     TORCH_CHECK(*memory_format != c10::MemoryFormat::Preserve, "memory format option is only supported by strided tensors");
     // The undefined value is made for the final strides: its dimensions are in memory order.
@@ -68,7 +86,7 @@ Tensor EmptyMemoryFormat(c10::IntArrayRef sizes, std::optional<c10::ScalarType> 
                                                       c10::scalarTypeToTypeMeta(type), c10::Device(c10::kMeta));
     shape->set_sizes_contiguous(sizes);
     shape->empty_tensor_restride(*memory_format);
-    t = MakeTensor(sizes, shape->strides().data(), type, index, nullptr);
+    t = Undefined(sizes, shape->strides().data(), type, index);
   }
   return FillIfDeterministic(t);
 }
@@ -78,12 +96,11 @@ Tensor EmptyStrided(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optio
   CheckOptions(layout, pin_memory);
   const c10::ScalarType type = CheckedDType(dtype);
   at::detail::check_size_nonnegative(sizes);
-  TORCH_CHECK(sizes.size() == strides.size(), "dimensionality of sizes (", sizes.size(), ") must match dimensionality of strides (",
-              strides.size(), ")");
+  TORCH_CHECK(sizes.size() == strides.size(), "dimensionality of sizes (", sizes.size(),
+              ") must match dimensionality of strides (", strides.size(), ")");
   for (int64_t s : strides)
     TORCH_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
-  at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(type));  // raises on overflow
-  Tensor t = MakeTensor(sizes, strides.data(), type, StartedDevice(device), nullptr);
+  Tensor t = Undefined(sizes, strides.data(), type, StartedDevice(device));
   return FillIfDeterministic(t);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/build.h"
 
-#include <mutex>
+#include <algorithm>
 
 #include "base/log.h"
 #include "base/settings.h"
@@ -32,6 +32,15 @@ void Explain(const graph::Graph& graph) {
   if (GetSettings().explain.load(std::memory_order_relaxed)) WriteLogLine("miss: " + LastMiss());
 }
 
+bool IsContiguous(const graph::RecordResult& r) {
+  int64_t expect = 1;
+  for (int i = r.rank - 1; i >= 0; --i) {
+    if (r.strides[i] != expect) return false;
+    expect *= std::max<int64_t>(r.sizes[i], 1);
+  }
+  return true;
+}
+
 // The tables that callers and the consumer read.
 void Describe(const graph::Graph& graph, lower::Lowered&& lowered, Program* p) {
   p->name = std::move(lowered.name);
@@ -45,6 +54,7 @@ void Describe(const graph::Graph& graph, lower::Lowered&& lowered, Program* p) {
   for (const graph::RecordResult& r : record.results) {
     ProgramResult result;
     result.tensor = r;
+    result.contiguous = IsContiguous(r);
     if (p->results.size() < record.targets.size()) result.target = static_cast<int16_t>(p->results.size());
     p->results.push_back(result);
   }
@@ -100,15 +110,12 @@ Result<Program*> BuildProgram(const Fingerprint& fingerprint, const graph::KeyWr
     if (s.kind() != ErrorKind::kNotImplemented) return s;
     unsupported = s.message();
   }
-  bool loaded = false;
-  auto built = Cache().FindOrBuild(fingerprint, key.words(), key.size(), [&]() -> Result<std::unique_ptr<Program>> {
+  return Cache().FindOrBuild(fingerprint, key.words(), key.size(), [&]() -> Result<std::unique_ptr<Program>> {
     if (!unsupported.empty()) return Unsupported(unsupported);
     auto p = Compile(graph);
-    loaded = p.ok() && !(*p)->unsupported;
+    if (p.ok() && !(*p)->unsupported) NoteLoaded(p->get());
     return p;
   });
-  if (built.ok() && loaded) NoteLoaded(*built);
-  return built;
 }
 
 std::string ExplainLastMiss() { return LastMiss(); }

@@ -10,6 +10,19 @@
 
 namespace tpu::engine {
 
+namespace {
+
+void TakeArguments(const Program& program, Record* record, InlineVector<Value*, 16>* args) {
+  for (uint16_t number : program.arguments) args->push_back(record->values[number]);
+  if (__builtin_expect(args->size() != record->values.size(), 0)) {  // some are not read
+    for (Value* v : *args) v->IncRef();
+    for (Value* v : record->values) v->DecRef();
+  }
+  record->values.clear();
+}
+
+}  // namespace
+
 Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* result) {
   if (__builtin_expect(QueueStopped(), 0)) return RuntimeError("the tpu device has been shut down");
   CountRelaxed(g_counters.records);
@@ -35,14 +48,9 @@ Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* res
     if (program->random_count) hooks.draw(hooks.context, program->random_count, &seed, &offset);
     PackHostWords(*program, record->raw.data(), seed, offset, words.Extend(static_cast<size_t>(program->host_words)));
   }
+  // A value that only this record still holds must look so to the worker: the record's references go to the entry.
   InlineVector<Value*, 16> args;
-  for (uint16_t number : program->arguments) {
-    args.push_back(record->values[number]);
-    record->values[number]->IncRef();
-  }
-  // A value that only this record still holds must look so to the worker: its references go before the entry does.
-  for (Value* v : record->values) v->DecRef();
-  record->values.clear();
+  TakeArguments(*program, record, &args);
 
   // bind: the results are pending values; targets swap them in, the rest goes to the caller.
   InlineVector<Value*, 4> outputs, published;

@@ -15,6 +15,7 @@ namespace tpu::engine {
 // How one functional result of the record reaches the caller.
 struct ProgramResult {
   graph::RecordResult tensor;  // geometry of the result tensor
+  bool contiguous = true;      // its strides are the default ones
   int16_t output = -1;         // program output that carries it; -1: undefined tensor
   int16_t target = -1;         // index of the record's target that it is written to; -1: a fresh tensor
 };

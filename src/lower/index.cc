@@ -104,7 +104,7 @@ void IndexAdd(Lowering& l) {
     l.TrapIfOutOfRange(index, 0, n, ErrorKind::kIndex, "index out of range in self");
   }
   Value source = RowsLike(b, l.Tensor(3, acc), x, dim, index);
-  if (l.ScalarClass(4) != 1) source = b.Mul(source, b.BroadcastLike(l.Scalar(4, acc), source));
+  if (ClassOf(l, 4) != 1) source = b.Mul(source, b.BroadcastLike(l.Scalar(4, acc), source));
   SetResultAs(l, 0, ScatterAlong(b, x, dim, index, source, AddTo()));
 }
 

@@ -81,6 +81,14 @@ Value AtLeast1d(Builder& b, Value x) { return b.rank(x) == 0 ? b.Reshape(x, {1})
 
 Value Zeros(Builder& b, const TensorType& type) { return b.Constant(type, 0); }
 
+uint8_t ClassOf(const Lowering& l, int i) {
+  const graph::Argument& a = l.arg(i);
+  const bool number = a.kind == graph::ArgKind::kInt || a.kind == graph::ArgKind::kDouble;
+  if (!number) return a.scalar_class;
+  if (!l.rule().classify) return l.Double(i) == 1;
+  return l.rule().classify(i, l.Double(i), a.kind == graph::ArgKind::kInt);
+}
+
 void SetResultAs(Lowering& l, int k, Value value) {
   const TensorType type = l.ResultType(k);
   l.SetResult(k, l.b.Reshape(l.b.Convert(value, type.dtype), Ints(type.begin(), type.end())));

@@ -31,6 +31,10 @@ Value ExpandReduced(Builder& b, Value reduced, const Ints& to, const Ints& dims)
 Value AtLeast1d(Builder& b, Value x);
 Value Zeros(Builder& b, const TensorType& type);
 
+// ---- arguments
+// The structural class of scalar argument i by the rule's own classification, also where the number was burned in.
+uint8_t ClassOf(const Lowering& l, int i);
+
 // ---- results
 // Converts to the dtype of result k, reshapes to its dims (equal element count) and sets it.
 void SetResultAs(Lowering& l, int k, Value value);

@@ -59,7 +59,7 @@ void NormOver(Lowering& l, const Ints& dims) {
   } else {
     x = b.Unary("abs", b.Convert(l.Tensor(0, result.dtype), real));
   }
-  switch (l.IsNone(1) ? Order{kTwo} : static_cast<Order>(l.ScalarClass(1))) {
+  switch (l.IsNone(1) ? Order{kTwo} : static_cast<Order>(ClassOf(l, 1))) {
     case kZero:
       x = ReduceSum(b, b.Convert(b.Cmp(Compare::kNe, x, 0.0), real), dims);
       break;

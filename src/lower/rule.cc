@@ -18,8 +18,8 @@ struct Table {
   void Add(std::span<const Rule> family) {
     for (const Rule& rule : family) {
       rules.push_back(&rule);
-      bool fresh = by_op.emplace(HashName((std::string("aten::") + rule.name).c_str()), &rule).second;
-      if (!fresh) WriteLogLine(std::string("two rules for aten::") + rule.name);
+      bool fresh = by_op.emplace(HashName(QualifiedName(rule).c_str()), &rule).second;
+      if (!fresh) WriteLogLine("two rules for " + QualifiedName(rule));
       TPU_CHECK(fresh && "two rules for one operator");
     }
   }
@@ -30,7 +30,7 @@ const Table& GetTable() {
     auto* t = new Table;
     using Family = std::span<const Rule> (*)();
     for (Family family : {PointwiseRules, CompareRules, ReduceRules, ShapeRules, IndexRules, MatmulRules, NormalizeRules,
-                          LossRules, CreateRules, RandomRules, SortRules, CopyRules}) {
+                          LossRules, CreateRules, RandomRules, SortRules, CopyRules, NonzeroRules}) {
       t->Add(family());
     }
     return t;
@@ -39,6 +39,11 @@ const Table& GetTable() {
 }
 
 }  // namespace
+
+std::string QualifiedName(const Rule& rule) {
+  std::string name = rule.name;
+  return name.find("::") == std::string::npos ? "aten::" + name : name;
+}
 
 const std::vector<const Rule*>& AllRules() { return GetTable().rules; }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tpu::lower {
@@ -18,7 +19,7 @@ enum class Pad : uint8_t { kRefuse, kPass, kInit, kZero };
 using Classify = uint8_t (*)(int argument, double value, bool is_integer);
 
 struct Rule {
-  const char* name;             // functional overload without "aten::": "add.Tensor"
+  const char* name;             // functional overload without "aten::": "add.Tensor"; other namespaces in full
   void (*lower)(Lowering&);
   const char* hlo = nullptr;    // families: the StableHLO or CHLO operator of this row
   // Comma-separated argument names. Scalars are run-time host values unless listed here:
@@ -29,12 +30,14 @@ struct Rule {
   Classify classify = nullptr;
   Pad pad = Pad::kRefuse;
   bool random = false;          // draws from the device generator (Lowering::Random)
-  // Extra result types this rule needs no Meta for etc. stay out of here: add a column only with its first user.
+  bool precision = false;       // the matmul precision setting is part of its key
 };
 
 // All rows of all families, in registration order. Duplicate names abort at first use.
 const std::vector<const Rule*>& AllRules();
-// Null when there is no rule. `op` is HashName("aten::" + name).
+// "aten::add.Tensor"; names that have a namespace of their own keep it.
+std::string QualifiedName(const Rule& rule);
+// Null when there is no rule. `op` is HashName of the qualified name.
 const Rule* FindRule(uint64_t op);
 
 // Each family file defines one of these; rule.cc lists them.
@@ -50,5 +53,6 @@ std::span<const Rule> CreateRules();
 std::span<const Rule> RandomRules();
 std::span<const Rule> SortRules();
 std::span<const Rule> CopyRules();
+std::span<const Rule> NonzeroRules();
 
 }  // namespace tpu::lower

@@ -89,9 +89,10 @@ Result<TensorType> Buffer::Type() const {
   args->buffer = get();
   TPU_RETURN_IF_ERROR(ToStatus(api(), api()->PJRT_Buffer_ElementType(args.get())));
   TensorType type;
-  type.dtype = FromPjrtType(args->type);
+  type.dtype = FromPjrtType(EnumNumber(args->type));
   if (type.dtype == DType::kInvalid)
-    return RuntimeError("the buffer has PJRT element type " + std::to_string(args->type) + ", which no tensor can have");
+    return RuntimeError("the buffer has PJRT element type " + std::to_string(EnumNumber(args->type)) +
+                        ", which no tensor can have");
   const int64_t* dims;
   size_t rank;
   TPU_RETURN_IF_ERROR(Dimensions(*this, &dims, &rank));

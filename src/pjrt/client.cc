@@ -64,8 +64,8 @@ Result<Device> Describe(const PJRT_Api* api, PJRT_Device* device) {
 }
 
 Status NoSuchDevice(int device, size_t count) {
-  return {ErrorKind::kValue,
-          "device index " + std::to_string(device) + " is out of range, the engine has " + std::to_string(count) + " device(s)"};
+  return {ErrorKind::kValue, "device index " + std::to_string(device) + " is out of range, the engine has " +
+                                 std::to_string(count) + " device(s)"};
 }
 
 }  // namespace
@@ -96,7 +96,8 @@ Status Client::CreateClient(const ClientOptions& options) {
 
   Result<PJRT_Client*> client = NewClient(api(), all);
   if (!client.ok() && all.size() > required.size()) {
-    Log(LogLevel::kInfo, "the plugin refuses the client options of profile " + profile_.name + ": " + client.status().message());
+    Log(LogLevel::kInfo,
+        "the plugin refuses the client options of profile " + profile_.name + ": " + client.status().message());
     client = NewClient(api(), required);
     profile_.client_options.clear();
     profile_.asynchronous_false_helps = false;

@@ -47,8 +47,8 @@ enum class HostBufferSemantics {
   kMutableZeroCopy = PJRT_HostBufferSemantics_kMutableZeroCopy,      // also written by donation
 };
 
-// Never destroyed: buffers must not outlive it, and its threads run until exit. Thread rule: everything but profile() is
-// thread-safe.
+// Never destroyed: buffers must not outlive it, and its threads run until exit. Thread rule: everything but profile()
+// is thread-safe.
 class Client {
  public:
   static Result<Client*> Create(const Plugin* plugin, const ClientOptions& options);
@@ -71,9 +71,10 @@ class Client {
   // Requires: `serialized` was made by the same plugin file on a machine with the same CPU features or TPU.
   Result<LoadedExecutable> Load(std::string_view serialized) const;
 
-  // Makes a buffer of `type` on devices()[device] from row-major `data`, or by `byte_strides` (type.rank of them). `data` may be
-  // null for an empty array. bool elements must be 0 or 1. Unless the semantics are kImmutableOnlyDuringCall, `*done` tells when
-  // the plugin no longer needs `data` (for zero copy: when the buffer is gone); null when the caller knows otherwise.
+  // Makes a buffer of `type` on devices()[device] from row-major `data`, or by `byte_strides` (type.rank of them).
+  // `data` may be null for an empty array. bool elements must be 0 or 1. Unless the semantics are
+  // kImmutableOnlyDuringCall, `*done` tells when the plugin no longer needs `data` (for zero copy: when the buffer is
+  // gone); null when the caller knows otherwise.
   Result<Buffer> BufferFromHost(const void* data, const TensorType& type, int device, HostBufferSemantics semantics,
                                 const int64_t* byte_strides = nullptr, Event* done = nullptr) const;
   // Always a copy, also onto the same device. Does not wait.

@@ -8,7 +8,7 @@ namespace tpu::pjrt {
 
 // PJRT_Buffer_Type_INVALID for kInvalid.
 PJRT_Buffer_Type ToPjrtType(DType dtype);
-// kInvalid for types that DType does not have (4-bit integers, tokens, ...).
-DType FromPjrtType(PJRT_Buffer_Type type);
+// `type` is the number of a PJRT_Buffer_Type. kInvalid for types that DType does not have (4-bit integers, tokens, ...).
+DType FromPjrtType(int type);
 
 }  // namespace tpu::pjrt

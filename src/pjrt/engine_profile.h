@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EngineProfile: what a plugin needs or gets wrong, as data. Lowerings and the engine ask it, never the plugin's version.
+// EngineProfile: what a plugin needs or gets wrong, as data. Lowerings and the engine ask it, never the plugin's
+// version.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -46,13 +47,13 @@ struct EngineProfile {
   bool DonationHelps(size_t bytes) const { return bytes < no_donation_min_bytes || bytes >= no_donation_max_bytes; }
 };
 
-// `platform` is the client's platform name ("cpu", "tpu"), or "" while there is no client: then it is guessed from the plugin's
-// extensions. An untried version of a known plugin gets every cure.
+// `platform` is the client's platform name ("cpu", "tpu"), or "" while there is no client: then it is guessed from the
+// plugin's extensions. An untried version of a known plugin gets every cure.
 EngineProfile ProfileFor(const Plugin& plugin, std::string_view platform);
 
-// Removes from `profile->compile_overrides` what the plugin does not know, by compiling a program that does nothing: one
-// compile (6 ms; 10 ms when it is the process's first) when all are known, 2 ms more for each that is not. Needed only when
-// the profile is not `tested`. Fails when even that program does not compile.
+// Removes from `profile->compile_overrides` what the plugin does not know, by compiling a program that does nothing:
+// one compile (6 ms; 10 ms when it is the process's first) when all are known, 2 ms more for each that is not. Needed
+// only when the profile is not `tested`. Fails when even that program does not compile.
 Status ProbeOptions(Client& client, EngineProfile* profile);
 
 }  // namespace tpu::pjrt

@@ -26,7 +26,8 @@ class Event {
   // How the work ended. Requires: IsReady().
   Status error() const;
   // Calls `done` once with the outcome: on a plugin thread, or before OnReady returns. It must neither block, take the
-  // GIL, nor call the plugin. The event may be destroyed before the call. When the result is an error, `done` is not called.
+  // GIL, nor call the plugin. The event may be destroyed before the call. When the result is an error, `done` is not
+  // called.
   Status OnReady(std::function<void(Status)> done);
   // Waits at most `timeout`; may be called again after kTimedOut. A failure of the work is the returned error.
   // Never calls PJRT_Event_Await, which could not be interrupted.

@@ -35,7 +35,7 @@ Status ReadOutputTypes(const PJRT_Api* api, PJRT_Executable* executable, std::ve
     TensorType& type = (*types)[i];
     const size_t rank = dims->dim_sizes[i];
     if (rank <= kMaxRank) {
-      type.dtype = FromPjrtType(elements->output_types[i]);
+      type.dtype = FromPjrtType(EnumNumber(elements->output_types[i]));
       for (size_t d = 0; d < rank; ++d) type.Append(next[d]);
     }
     next += rank;

@@ -42,9 +42,9 @@ class LoadedExecutable {
   PJRT_LoadedExecutable* get() const { return handle_.get(); }
   explicit operator bool() const { return static_cast<bool>(handle_); }
 
-  // Launches; allocates nothing itself. The plugin checks the number of arguments and their sizes in bytes, neither element
-  // types nor dimensions: the caller must. After an error no output has been made. A donated argument's buffer must
-  // still be destroyed by its owner.
+  // Launches; allocates nothing itself. The plugin checks the number of arguments and their sizes in bytes, neither
+  // element types nor dimensions: the caller must. After an error no output has been made. A donated argument's buffer
+  // must still be destroyed by its owner.
   Status Execute(const ExecuteCall& call) const;
   // The one-device form. `device` is null for programs that are not portable.
   Status Execute(PJRT_Buffer* const* args, size_t num_args, const int64_t* non_donatable, size_t num_non_donatable,

@@ -101,7 +101,7 @@ Status Plugin::Initialize() {
     const PJRT_NamedValue& value = attributes->attributes[i];
     attributes_.push_back({std::string(value.name, value.name_size), Text(value)});
   }
-  for (const PJRT_Extension_Base* e = api_->extension_start; e; e = e->next) extensions_.push_back(e->type);
+  for (const PJRT_Extension_Base* e = api_->extension_start; e; e = e->next) extensions_.push_back(EnumNumber(e->type));
   return {};
 }
 
@@ -114,7 +114,7 @@ std::string Plugin::attribute(std::string_view name) const {
 
 const PJRT_Extension_Base* Plugin::extension(int type) const {
   for (const PJRT_Extension_Base* e = api_->extension_start; e; e = e->next) {
-    if (static_cast<int>(e->type) == type) return e;
+    if (EnumNumber(e->type) == type) return e;
   }
   return nullptr;
 }

@@ -19,10 +19,10 @@ class Plugin {
   // Loads and initialises the plugin, or returns the one already loaded from the same file. Prints nothing, starts no
   // device. Sets the plugin's environment defaults first (log level; for libtpu without a TPU on the bus also the
   // variables without which it would hang).
-  // A plugin is code, so the file must be safe from other users: a regular file owned by root or the effective user, not
-  // writable by others, nor by a group other than the user's private one (gid == uid); none of the folders above its real
-  // path may be writable by others without the sticky bit. Group-writable folders are fine: a file put there by somebody
-  // else has another owner.
+  // A plugin is code, so the file must be safe from other users: a regular file owned by root or the effective user,
+  // not writable by others, nor by a group other than the user's private one (gid == uid); none of the folders above
+  // its real path may be writable by others without the sticky bit. Group-writable folders are fine: a file put there
+  // by somebody else has another owner.
   static Result<const Plugin*> Load(const std::string& path);
 
   const PJRT_Api* api() const { return api_; }

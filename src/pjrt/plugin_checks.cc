@@ -51,7 +51,8 @@ Result<std::string> CheckPluginFile(const std::string& path) {
   char* resolved = realpath(path.c_str(), nullptr);
   if (!resolved) {
     if (errno == ENOENT || errno == ENOTDIR)
-      return Refuse(path, "no such file", "Check the path (TORCH_TPU_PLUGIN_PATH), or install a plugin: pip install xla-cpu-pjrt");
+      return Refuse(path, "no such file",
+                    "Check the path (TORCH_TPU_PLUGIN_PATH), or install a plugin: pip install xla-cpu-pjrt");
     return Refuse(path, std::strerror(errno), "Check the path (TORCH_TPU_PLUGIN_PATH).");
   }
   std::string real(resolved);

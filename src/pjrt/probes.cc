@@ -145,7 +145,8 @@ Result<ProbeOutcome> ProbeReload(const Client& client) {
   Result<Floats> y = Launch(client, *loaded, *buffer, false);
   if (!y.ok()) return std::move(y).status();
   const bool right = IsDouble(*y, x);
-  return ProbeOutcome{!right, false, right ? "a reloaded program gives the same values" : "a reloaded program gives wrong values"};
+  return ProbeOutcome{!right, false,
+                      right ? "a reloaded program gives the same values" : "a reloaded program gives wrong values"};
 }
 
 struct Probe {

@@ -17,8 +17,8 @@ struct ProbeOutcome {
   bool ok() const { return !defect || cured; }
 };
 
-// Runs one of EngineProfile::probes on the first device: a compile or two (20 to 60 ms). The status is an error when the probe
-// could not be run at all.
+// Runs one of EngineProfile::probes on the first device: a compile or two (20 to 60 ms). The status is an error when
+// the probe could not be run at all.
 Result<ProbeOutcome> RunProbe(const Client& client, std::string_view name);
 
 }  // namespace tpu::pjrt

@@ -93,7 +93,8 @@ bool TpuOnBus(const std::string& pci_folder) {
 
 Result<PluginChoice> FindPlugin(const SearchRequest& request) {
   if (request.engine == "off")
-    return RuntimeError("device \"tpu\" is switched off by the setting engine=off (TORCH_TPU_ENGINE). Set it to auto, tpu or cpu.");
+    return RuntimeError(
+        "device \"tpu\" is switched off by the setting engine=off (TORCH_TPU_ENGINE). Set it to auto, tpu or cpu.");
   if (!request.plugin_path.empty()) return PluginChoice{request.plugin_path, "setting plugin_path"};
   if (request.engine == "cpu") return FindCpuPlugin(request);
 

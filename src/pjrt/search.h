@@ -20,8 +20,8 @@ struct PluginChoice {
   std::string reason;  // one line, for doctor and the log
 };
 
-// Explicit path, else libtpu (TPU_LIBRARY_PATH, then the folders) when a TPU is on the bus or engine is "tpu", else the CPU
-// plugin. Only looks at files: loads nothing. Errors say what to install or set.
+// Explicit path, else libtpu (TPU_LIBRARY_PATH, then the folders) when a TPU is on the bus or engine is "tpu", else the
+// CPU plugin. Only looks at files: loads nothing. Errors say what to install or set.
 Result<PluginChoice> FindPlugin(const SearchRequest& request);
 
 // True when a TPU chip is on the PCI bus. Reads a few small files; starts no runtime.

@@ -218,7 +218,7 @@ Error EvalReducePrecision(Interpreter& interpreter, const Op& op, const std::vec
 
 const std::vector<OpDef>& ConvertOps() {
   static const auto* ops = new std::vector<OpDef>{
-      {"stablehlo.bitcast_convert", 1, 1, 1, 0, {}, VerifyBitcast, EvalBitcast},
+      {"stablehlo.bitcast_convert", 1, 1, 1, 0, {}, VerifyBitcast, EvalBitcast, true},
       {"stablehlo.clamp", 3, 3, 1, 0, {}, VerifyClamp, EvalClamp, true},
       {"stablehlo.compare", 2, 2, 1, 0,
        {{"comparison_direction", Kind::kEnum, true, "stablehlo.comparison_direction"},

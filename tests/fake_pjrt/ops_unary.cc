@@ -23,10 +23,9 @@ struct Abs {
   static T Apply(T x) {
     return std::fabs(x);
   }
-  template <Integer T>
+  template <std::signed_integral T>
   static T Apply(T x) {
-    if constexpr (std::is_signed_v<T>) return x < 0 ? static_cast<T>(-static_cast<uint64_t>(x)) : x;
-    return x;
+    return x < 0 ? static_cast<T>(-static_cast<uint64_t>(x)) : x;
   }
   template <Complex T>
   static typename T::value_type Apply(T x) {
@@ -41,7 +40,8 @@ struct Negate {
   }
 };
 struct Sign {
-  template <Number T>
+  template <class T>
+    requires(std::signed_integral<T> || Real<T>)
   static T Apply(T x) {
     if constexpr (Complex<T>) {
       auto magnitude = std::abs(x);
@@ -126,7 +126,7 @@ UNARY(ErfInverse, Float, ErfInv(x))
 UNARY(Lgamma, Float, std::lgamma(x))
 UNARY(DigammaOp, Float, Digamma(x))
 UNARY(BesselI1eOp, Float, BesselI1e(x))
-UNARY(Square, Number, x* x)
+UNARY(Square, Real, x* x)
 struct Conj {
   template <Number T>
   static T Apply(T x) {

@@ -20,6 +20,22 @@ bool IsTerminator(const OpDef& def) {
   return name == "func.return" || name == "stablehlo.return";
 }
 
+bool MayCapture(const OpDef& def) {
+  std::string_view name = def.name;
+  return name == "stablehlo.while" || name == "stablehlo.if" || name == "stablehlo.case";
+}
+
+// Whether an operator in `region` reads a value older than `first`.
+bool ReadsOlder(const Region& region, int first) {
+  for (const Op& op : region.ops) {
+    for (int id : op.operands)
+      if (id < first) return true;
+    for (const Region& r : op.regions)
+      if (ReadsOlder(r, first)) return true;
+  }
+  return false;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : s_(text) {}
@@ -104,9 +120,10 @@ class Parser {
   }
 
   bool ParsePrettyFunction() {
-    if (!s_.Eat("public")) s_.Eat("private");
+    bool is_private = !s_.Eat("public") && s_.Eat("private");
     if (!s_.Expect("@")) return false;
     f_->name = s_.Suffix();
+    if (is_private && f_->name == "main") return s_.Fail("@main is private");
     if (!s_.Expect("(")) return false;
     if (!s_.Eat(")")) {
       do {
@@ -308,7 +325,10 @@ class Parser {
     if (s_.Eat("(")) {
       do {
         op->regions.emplace_back();
+        int first = static_cast<int>(f_->value_types.size());
         if (!ParseRegion(&op->regions.back(), /*new_scope=*/true)) return false;
+        if (!MayCapture(*op->def) && ReadsOlder(op->regions.back(), first))
+          return s_.FailAt(op->line, std::string(op->def->name) + ": the region reads a value from outside");
       } while (s_.Eat(","));
       if (!s_.Expect(")")) return false;
     }

@@ -24,7 +24,7 @@ double ErfInv(double x) {
   double l = std::log1p(-x * x), a = 0.147, b = 2 / (M_PI * a) + l / 2;
   double y = std::copysign(std::sqrt(std::sqrt(b * b - l / a) - b), x);
   for (int i = 0; i < 4; ++i) {
-    double f = std::fabs(x) < 0.9 ? std::erf(y) - x : std::copysign((1 - std::fabs(x)) - std::erfc(std::fabs(y)), x);
+    double f = std::fabs(x) < 0.9 ? std::erf(y) - x : ((1 - std::fabs(x)) - std::erfc(std::fabs(y))) * (x < 0 ? -1 : 1);
     double step = f * std::sqrt(M_PI) / 2 * std::exp(y * y);
     y -= step / (1 + y * step);
   }

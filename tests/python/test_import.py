@@ -5,6 +5,7 @@ import pathlib
 import shutil
 
 import pytest
+
 import torch_tpu
 
 PACKAGE = pathlib.Path(torch_tpu.__file__).parent

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import ROOT
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"

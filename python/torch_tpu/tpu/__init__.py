@@ -32,6 +32,7 @@ __all__ = [
     "device_of",
     "eager_mode",
     "explain_last_miss",
+    "fallback_counts",
     "get_amp_supported_dtype",
     "get_autocast_dtype",
     "get_device_capability",
@@ -72,6 +73,7 @@ counters = _C.counters
 reset_counters = _C.reset_counters
 plugin_info = _C.plugin_info
 explain_last_miss = _C.explain_last_miss
+fallback_counts = _C.fallback_counts
 
 
 def set_device(device) -> None:

@@ -191,7 +191,7 @@ class RecordBuilder {
     g.records[0].num_raw = static_cast<int>(raws_.size());
     return g;
   }
-  Result<Lowered> Lower(const pjrt::EngineProfile& profile = {}) const { return LowerGraph(graph(), profile); }
+  tpu::Result<Lowered> Lower(const pjrt::EngineProfile& profile = {}) const { return LowerGraph(graph(), profile); }
   // seed and offset of the generator.
   Outcome Run(uint64_t seed = 0, uint64_t offset = 0) const {
     Outcome out;
@@ -296,7 +296,7 @@ class RecordBuilder {
   Status RunInto(Outcome* out, uint64_t seed, uint64_t offset) const {
     pjrt::Client* client = TestClient();
     if (!client) return RuntimeError("no client");
-    Result<Lowered> lowered = LowerGraph(graph(), client->profile());
+    tpu::Result<Lowered> lowered = LowerGraph(graph(), client->profile());
     if (!lowered.ok()) return lowered.status();
     out->lowered = *lowered;
     auto program = client->Compile(out->lowered.text, client->DefaultCompileOptions());

@@ -54,9 +54,9 @@ TEST_F(ClientTest, EveryElementTypeRoundTrips) {
     EXPECT_GE(Take(buffer.OnDeviceSize()), data.size());
 
     const std::string t = type.ToHlo();
-    LoadedExecutable same = Take(client.Compile(
-        Module("%x: " + t, t, "%0 = stablehlo.reshape %x : (" + t + ") -> " + t + " return %0 : " + t),
-        client.DefaultCompileOptions()));
+    LoadedExecutable same =
+        Take(client.Compile(Module("%x: " + t, t, "%0 = stablehlo.reshape %x : (" + t + ") -> " + t + " return %0 : " + t),
+                            client.DefaultCompileOptions()));
     ASSERT_EQ(same.output_types().size(), 1u);
     EXPECT_EQ(same.output_types()[0], type);
     PJRT_Buffer* arg = buffer.get();
@@ -79,20 +79,19 @@ TEST_F(ClientTest, ScalarsAndEmptyArrays) {
   EXPECT_EQ(Download<float>(scalar, 1)[0], 2.5f);
   float something = 0;
   for (const void* data : {static_cast<const void*>(nullptr), static_cast<const void*>(&something)}) {
-    Buffer empty =
-        Take(client.BufferFromHost(data, F32({0, 3}), 0, HostBufferSemantics::kImmutableOnlyDuringCall));
+    Buffer empty = Take(client.BufferFromHost(data, F32({0, 3}), 0, HostBufferSemantics::kImmutableOnlyDuringCall));
     TPU_ASSERT_OK(empty.CheckType(F32({0, 3})));
     TPU_ASSERT_OK(WaitUntilReady(empty));
     EXPECT_TRUE(Download<float>(empty, 0).empty());
     TPU_ASSERT_OK(empty.HostPointer());
   }
-  LoadedExecutable sum = Take(client.Compile(
-      Module("%x: tensor<0x3xf32>", "(tensor<0x3xf32>, tensor<3xf32>)",
-             "%z = stablehlo.constant dense<7.0> : tensor<f32> "
-             "%0 = stablehlo.add %x, %x : tensor<0x3xf32> "
-             "%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0] : "
-             "(tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32> return %0, %1 : tensor<0x3xf32>, tensor<3xf32>"),
-      client.DefaultCompileOptions()));
+  LoadedExecutable sum = Take(
+      client.Compile(Module("%x: tensor<0x3xf32>", "(tensor<0x3xf32>, tensor<3xf32>)",
+                            "%z = stablehlo.constant dense<7.0> : tensor<f32> "
+                            "%0 = stablehlo.add %x, %x : tensor<0x3xf32> "
+                            "%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0] : "
+                            "(tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32> return %0, %1 : tensor<0x3xf32>, tensor<3xf32>"),
+                     client.DefaultCompileOptions()));
   Buffer empty = Take(client.BufferFromHost(nullptr, F32({0, 3}), 0, HostBufferSemantics::kImmutableOnlyDuringCall));
   PJRT_Buffer* arg = empty.get();
   PJRT_Buffer* outs[2] = {};
@@ -116,8 +115,7 @@ TEST_F(ClientTest, ZeroCopyKeepsTheMemoryUntilTheBufferIsGone) {
   Client& client = TestClient();
   alignas(64) static float data[16] = {1, 2, 3};
   Event done;
-  Buffer buffer =
-      Take(client.BufferFromHost(data, F32({16}), 0, HostBufferSemantics::kImmutableZeroCopy, nullptr, &done));
+  Buffer buffer = Take(client.BufferFromHost(data, F32({16}), 0, HostBufferSemantics::kImmutableZeroCopy, nullptr, &done));
   TPU_ASSERT_OK(WaitUntilReady(buffer));
   EXPECT_EQ(Take(buffer.HostPointer()), data);
   EXPECT_FALSE(done.IsReady());
@@ -140,13 +138,14 @@ TEST_F(ClientTest, MemoryStatsAreNotImplementedOnCpu) {
   EXPECT_EQ(TestClient().MemoryStatsOf(0).status().kind(), ErrorKind::kNotImplemented);
 }
 
-TEST_F(ClientTest, TooLargeUploadIsOutOfMemory) {
+// 256 TiB: more than the address space, so that no overcommitting kernel grants it.
+TEST_F(ClientTest, TooLargeResultIsOutOfMemory) {
   Client& client = TestClient();
-  LoadedExecutable huge = Take(client.Compile(
-      Module("%x: tensor<f32>", "tensor<1099511627776xf32>",
-             "%0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<1099511627776xf32> "
-             "return %0 : tensor<1099511627776xf32>"),
-      client.DefaultCompileOptions()));
+  LoadedExecutable huge =
+      Take(client.Compile(Module("%x: tensor<f32>", "tensor<70368744177664xf32>",
+                                 "%0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<70368744177664xf32> "
+                                 "return %0 : tensor<70368744177664xf32>"),
+                          client.DefaultCompileOptions()));
   Buffer x = Upload<float>(client, {1}, F32({}));
   PJRT_Buffer* arg = x.get();
   PJRT_Buffer* out = nullptr;

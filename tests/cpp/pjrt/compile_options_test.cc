@@ -17,7 +17,11 @@ std::string Hex(const std::string& bytes) {
 }
 
 TEST(CompileOptionsTest, Portable) {
-  EXPECT_EQ(Hex(CompileOptions().Serialize()), "1a0f" "08ffffffffffffffffff01" "20012801" "2001");
+  EXPECT_EQ(Hex(CompileOptions().Serialize()),
+            "1a0f"
+            "08ffffffffffffffffff01"
+            "20012801"
+            "2001");
 }
 
 TEST(CompileOptionsTest, AssignmentIsGroupedByPartition) {
@@ -30,16 +34,26 @@ TEST(CompileOptionsTest, AssignmentIsGroupedByPartition) {
   options.use_shardy_partitioner = true;
   options.exec_time_optimization_effort = -1;
   EXPECT_EQ(Hex(options.Serialize()),
-            "1a2d" "08ffffffffffffffffff01" "20022802" "3001"
-            "4a11" "08021002" "1a040a020002" "1a050a0301c801"
-            "980101" "a501000080bf");
+            "1a2d"
+            "08ffffffffffffffffff01"
+            "20022802"
+            "3001"
+            "4a11"
+            "08021002"
+            "1a040a020002"
+            "1a050a0301c801"
+            "980101"
+            "a501000080bf");
 }
 
 TEST(CompileOptionsTest, OverridesOfEveryKind) {
   CompileOptions options;
   options.overrides = {{"s", std::string("v")}, {"b", false}, {"i", int64_t{-1}}, {"d", 0.5}};
   EXPECT_EQ(Hex(options.Serialize()).substr(2 * 19),
-            "3a080a017312030a0176" "3a070a016212021000" "3a100a0169120b18ffffffffffffffffff01" "3a0e0a0164120921000000000000e03f");
+            "3a080a017312030a0176"
+            "3a070a016212021000"
+            "3a100a0169120b18ffffffffffffffffff01"
+            "3a0e0a0164120921000000000000e03f");
 }
 
 using CompileOptionsPluginTest = PluginTest;

@@ -15,6 +15,7 @@ TEST(DTypeTest, RoundTrip) {
   EXPECT_EQ(ToPjrtType(DType::kInvalid), PJRT_Buffer_Type_INVALID);
   EXPECT_EQ(FromPjrtType(PJRT_Buffer_Type_S4), DType::kInvalid);
   EXPECT_EQ(FromPjrtType(PJRT_Buffer_Type_TOKEN), DType::kInvalid);
+  EXPECT_EQ(FromPjrtType(33), DType::kInvalid);  // of a newer header
   EXPECT_EQ(ToPjrtType(DType::kC64), PJRT_Buffer_Type_C64);
 }
 

@@ -15,7 +15,8 @@ struct Launch {
   Buffer out;
 };
 
-Launch RunAdd(Client& client, const LoadedExecutable& add, const Buffer& x, const Buffer& y, int device = 0, bool veto = false) {
+Launch RunAdd(Client& client, const LoadedExecutable& add, const Buffer& x, const Buffer& y, int device = 0,
+              bool veto = false) {
   PJRT_Buffer* args[2] = {x.get(), y.get()};
   PJRT_Buffer* out = nullptr;
   const int64_t first = 0;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of src/pjrt share. The plugin under test is the file named by TORCH_TPU_TEST_PLUGIN.
+// What the tests of src/pjrt share. The plugin under test is the file named by TORCH_TPU_TEST_PLUGIN, else the
+// one that the build found (TPU_XLA_CPU_PJRT_PATH).
 #pragma once
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/settings.h"
@@ -13,11 +16,17 @@
 
 namespace tpu::pjrt {
 
-inline std::string TestPluginPath() { return ForeignEnv("TORCH_TPU_TEST_PLUGIN"); }
+inline std::string TestPluginPath() {
+  std::string path = ForeignEnv("TORCH_TPU_TEST_PLUGIN");
+#ifdef TPU_XLA_CPU_PJRT_PATH
+  if (path.empty()) path = TPU_XLA_CPU_PJRT_PATH;
+#endif
+  return path;
+}
 
-#define TPU_ASSERT_OK(expr)                                   \
-  do {                                                        \
-    const auto& ok_status_ = (expr);                          \
+#define TPU_ASSERT_OK(expr)                                         \
+  do {                                                              \
+    const auto& ok_status_ = (expr);                                \
     ASSERT_TRUE(ok_status_.ok()) << StatusOf(ok_status_).message(); \
   } while (0)
 
@@ -37,13 +46,70 @@ T Take(Result<T> result) {
   return std::move(*result);
 }
 
+// "module { func.func @main(<args>) -> <results> { <body> } }"
+inline std::string Module(const std::string& args, const std::string& results, const std::string& body) {
+  return "module @test { func.func @main(" + args + ") -> " + results + " { " + body + " } }";
+}
+
+// x + y on f32[n]; `donate`: the result takes x's memory.
+inline std::string AddModule(int64_t n, bool donate = false) {
+  const std::string t = "tensor<" + std::to_string(n) + "xf32>";
+  return Module("%x: " + t + (donate ? " {tf.aliasing_output = 0 : i32}" : "") + ", %y: " + t, t,
+                "%0 = stablehlo.add %x, %y : " + t + " return %0 : " + t);
+}
+
+// A program on f32[n] that runs for a long time. Multiplications, since plugins count only flops when they decide what
+// is cheap enough for the launching thread.
+inline std::string SlowModule(int64_t n, int64_t iterations) {
+  const std::string t = "tensor<" + std::to_string(n) + "xf32>";
+  const std::string count = std::to_string(iterations);
+  const std::string condition =
+      "%c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %c : tensor<i1>";
+  const std::string step = "%j = stablehlo.add %i, %one : tensor<i32> %w = stablehlo.multiply %v, %v : " + t +
+                           " stablehlo.return %j, %w : tensor<i32>, " + t;
+  std::string body = "%zero = stablehlo.constant dense<0> : tensor<i32> %one = stablehlo.constant dense<1> : tensor<i32> ";
+  body += "%n = stablehlo.constant dense<" + count + "> : tensor<i32> ";
+  body += "%r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, " + t;
+  body += " cond { " + condition + " } do { " + step + " } return %r#1 : " + t;
+  return Module("%x: " + t, t, body);
+}
+
 struct LoadedPlugin {
   const Plugin* plugin = nullptr;
   std::string printed;  // what loading, making a client and compiling wrote to stdout and stderr
 };
-const LoadedPlugin& TestPlugin();
+inline const LoadedPlugin& TestPlugin() {
+  static const LoadedPlugin* loaded = [] {
+    auto* result = new LoadedPlugin;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Result<const Plugin*> plugin = Plugin::Load(TestPluginPath());
+    Status status = plugin.ok() ? Status() : plugin.status();
+    if (plugin.ok()) {
+      result->plugin = *plugin;
+      Result<Client*> client = Client::Create(*plugin, {});
+      status = client.ok() ? (*client)->Compile(AddModule(4), (*client)->DefaultCompileOptions()).status() : client.status();
+    }
+    result->printed = testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(status.ok()) << status.message();
+    if (!status.ok()) std::abort();
+    return result;
+  }();
+  return *loaded;
+}
+
 // One client for each count and mode; with asynchronous launches the plugin runs programs on its own threads.
-Client& TestClient(int device_count = 1, bool asynchronous = false);
+inline Client& TestClient(int device_count = 1, bool asynchronous = false) {
+  static auto* clients = new std::map<std::pair<int, bool>, Client*>;
+  Client*& client = (*clients)[{device_count, asynchronous}];
+  if (!client) {
+    ClientOptions options;
+    options.device_count = device_count;
+    if (asynchronous) options.asynchronous = true;
+    client = Take(Client::Create(TestPlugin().plugin, options));
+  }
+  return *client;
+}
 
 // Skips the test when no plugin is named.
 class PluginTest : public testing::Test {
@@ -77,12 +143,5 @@ std::vector<T> Download(const Buffer& buffer, size_t count) {
   }
   return out;
 }
-
-// "module { func.func @main(<args>) -> <results> { <body> } }"
-std::string Module(const std::string& args, const std::string& results, const std::string& body);
-// x + y on f32[n]; `donate`: the result takes x's memory.
-std::string AddModule(int64_t n, bool donate = false);
-// A program on f32[n] that runs for a long time.
-std::string SlowModule(int64_t n, int64_t iterations);
 
 }  // namespace tpu::pjrt

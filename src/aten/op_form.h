@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpForm: what the recorder must know of one registered operator, worked out once from its schema: which rule serves
+// it, where the arguments of the functional overload lie on the stack, and what its results are written to.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lower/rule.h"
+
+namespace tpu::aten {
+
+enum class ArgUse : uint8_t {
+  kTensor,
+  kTensorList,
+  kScalar,            // run-time host value
+  kClassifiedScalar,  // the rule's or the alpha class decides
+  kStructuralScalar,
+  kRuntimeFloat,
+  kInt,
+  kDouble,
+  kBool,
+  kIntList,
+  kDoubleList,
+  kBoolList,
+  kString,
+  kDType,
+  kGenerator,         // not in the key: the draw takes it
+  kIgnored,           // device, layout, pin_memory, non_blocking: none in the key
+  kMissing,           // an argument that this form does not have
+};
+
+struct ArgPlan {
+  ArgUse use = ArgUse::kMissing;
+  int16_t stack = -1;      // position among the form's arguments; -1: missing
+  int16_t position = 0;    // in the functional schema
+  bool is_alpha = false;   // "alpha" or "beta": the value 1 is a class
+};
+
+struct OpForm {
+  std::string name;                    // "aten::add_.Tensor"
+  std::optional<c10::OperatorHandle> op;          // this form
+  std::optional<c10::OperatorHandle> functional;  // what Meta is asked; the form itself when it is in-place only
+  const lower::Rule* rule = nullptr;   // null: always the fallback
+  std::string no_rule;                 // why
+  uint64_t op_hash = 0;                // of the rule's name
+  int num_stack_args = 0;
+  int num_returns = 0;
+  std::vector<ArgPlan> args;           // in the functional schema's order
+  // In-place: results 0.. are written to these functional arguments. out=: to these stack positions.
+  std::vector<int16_t> mutated_args;
+  std::vector<int16_t> out_args;
+  int16_t generator = -1;              // stack position of a Generator argument
+
+  bool mutates() const { return !mutated_args.empty() || !out_args.empty(); }
+};
+
+// Builds the form of `op`. `rule` is null when no row serves it.
+std::unique_ptr<OpForm> MakeForm(const c10::OperatorHandle& op);
+
+}  // namespace tpu::aten

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aten/recorder.h"
+
+#include <ATen/Context.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/op_registration/adaption.h>
+#include <ATen/native/Resize.h>
+
+#include "aten/errors.h"
+#include "aten/fallback.h"
+#include "aten/generator.h"
+#include "aten/infer.h"
+#include "aten/op_form.h"
+#include "aten/op_kernel.h"
+#include "aten/tensor.h"
+#include "base/settings.h"
+#include "engine/corridor.h"
+#include "engine/runtime.h"
+
+namespace tpu::aten {
+namespace {
+
+using c10::IValue;
+using engine::Record;
+using torch::jit::Stack;
+
+// Why a record cannot go on: the fallback takes it.
+struct Refusal {
+  const char* why = nullptr;
+};
+
+// One call: fills the Record from the stack.
+class Call {
+ public:
+  Call(const OpForm& form, const IValue* arguments) : form_(form), arguments_(arguments) {}
+
+  Record record;
+  Refusal refusal;
+
+  void Fill() {
+    record.key.Numerics(NumericsWord());
+    record.key.Record(form_.op_hash, static_cast<int>(form_.args.size()),
+                      static_cast<int>(form_.mutated_args.size() + form_.out_args.size()));
+    for (const ArgPlan& plan : form_.args) AddArgument(plan);
+    for (int16_t a : form_.mutated_args) AddMutated(a);
+    for (int16_t o : form_.out_args) AddOut(arguments_[o].toTensor());
+    if (record.device < 0) record.device = CurrentDevice();
+  }
+
+ private:
+  uint64_t NumericsWord() {
+    lower::Numerics n;
+    if (form_.rule->precision) {
+      auto p = at::globalContext().float32MatmulPrecision();
+      n.matmul_precision = p == at::Float32MatmulPrecision::HIGHEST ? lower::Numerics::kHighest
+                           : p == at::Float32MatmulPrecision::HIGH  ? lower::Numerics::kHigh
+                                                                    : lower::Numerics::kDefault;
+    }
+    n.deterministic = at::globalContext().deterministicAlgorithms();
+    return n.Encode(0);
+  }
+
+  void AddArgument(const ArgPlan& plan) {
+    if (plan.use == ArgUse::kMissing || plan.use == ArgUse::kIgnored || plan.use == ArgUse::kGenerator) {
+      record.key.None();
+      return;
+    }
+    const IValue& v = arguments_[plan.stack];
+    if (plan.use == ArgUse::kTensor) {
+      if (__builtin_expect(v.isTensor(), 1)) return AddTensor(v.toTensor(), plan);
+      record.key.None();
+      return;
+    }
+    if (v.isNone()) {
+      record.key.None();
+      return;
+    }
+    switch (plan.use) {
+      case ArgUse::kTensorList:
+        AddTensorList(v, plan);
+        break;
+      case ArgUse::kScalar:
+      case ArgUse::kClassifiedScalar:
+      case ArgUse::kRuntimeFloat:
+        AddScalar(v, plan);
+        break;
+      case ArgUse::kStructuralScalar:
+        if (v.isDouble())
+          record.key.Double(v.toDouble());
+        else if (v.isInt())
+          record.key.Int(v.toInt());
+        else if (v.isBool())
+          record.key.Bool(v.toBool());
+        else
+          Refuse("a complex structural argument");
+        break;
+      case ArgUse::kInt:
+        record.key.Int(v.isSymInt() ? v.toSymInt().guard_int(__FILE__, __LINE__) : v.toInt());
+        break;
+      case ArgUse::kDouble:
+        record.key.Double(v.isInt() ? static_cast<double>(v.toInt()) : v.toDouble());
+        break;
+      case ArgUse::kBool:
+        record.key.Bool(v.toBool());
+        break;
+      case ArgUse::kString:
+        record.key.Text(v.toStringRef());
+        break;
+      case ArgUse::kDType:
+        record.key.DTypeArg(FromScalarType(v.toScalarType()));
+        break;
+      case ArgUse::kIntList:
+        AddInts(v, graph::Tag::kIntList);
+        break;
+      case ArgUse::kBoolList:
+        AddInts(v, graph::Tag::kBoolList);
+        break;
+      case ArgUse::kDoubleList: {
+        auto list = v.toListRef();
+        record.key.ListHeader(graph::Tag::kDoubleList, list.size());
+        for (const IValue& e : list) record.key.Word(e.toDouble());
+        break;
+      }
+      default:
+        Refuse("an argument of a kind that keys do not hold");
+    }
+  }
+
+  void AddInts(const IValue& v, graph::Tag tag) {
+    if (v.isInt()) {  // int[1] given as a number
+      record.key.ListHeader(tag, 1);
+      record.key.Word(v.toInt());
+      return;
+    }
+    auto list = v.toListRef();
+    record.key.ListHeader(tag, list.size());
+    for (const IValue& e : list)
+      record.key.Word(e.isBool() ? static_cast<int64_t>(e.toBool())
+                                 : e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__) : e.toInt());
+  }
+
+  void AddTensorList(const IValue& v, const ArgPlan& plan) {
+    auto list = v.toListRef();
+    record.key.ListHeader(graph::Tag::kTensorList, list.size());
+    for (const IValue& e : list) {
+      if (e.isTensor() && e.toTensor().defined() && !IsOurs(e.toTensor())) {
+        if (!(e.toTensor().dim() == 0 && e.toTensor().device().is_cpu())) MixedDevices(e.toTensor(), plan);
+        Refuse("a CPU scalar in a list of tensors");
+        return;
+      }
+      if (e.isTensor())
+        AddTensor(e.toTensor(), plan);
+      else
+        record.key.None();
+    }
+  }
+
+  void AddScalar(const IValue& v, const ArgPlan& plan) {
+    DType kind;
+    double value = 0;
+    if (v.isDouble()) {
+      kind = DType::kF64;
+      value = v.toDouble();
+    } else if (v.isInt()) {
+      kind = DType::kI64;
+      value = static_cast<double>(v.toInt());
+    } else if (v.isBool()) {
+      kind = DType::kBool;
+      value = v.toBool();
+    } else {
+      kind = DType::kC128;
+    }
+    uint8_t scalar_class = 0;
+    if (plan.use == ArgUse::kClassifiedScalar && kind != DType::kC128) {
+      scalar_class = form_.rule->classify ? form_.rule->classify(plan.position, value, kind == DType::kI64) : 0;
+      if (!scalar_class && plan.is_alpha && value == 1) scalar_class = 1;
+    }
+    record.key.Scalar(kind, scalar_class);
+    if (scalar_class) return;
+    if (kind == DType::kF64) {
+      AddRaw(value);
+    } else if (kind == DType::kC128) {
+      auto c = v.toComplexDouble();
+      AddRaw(c.real());
+      AddRaw(c.imag());
+    } else {
+      record.raw.push_back(static_cast<uint64_t>(v.isBool() ? v.toBool() : v.toInt()));
+    }
+  }
+
+  void AddRaw(double d) {
+    uint64_t bits;
+    std::memcpy(&bits, &d, sizeof bits);
+    record.raw.push_back(bits);
+  }
+
+  void AddTensor(const at::Tensor& t, const ArgPlan& plan) {
+    if (!t.defined()) return record.key.None();
+    c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+    if (__builtin_expect(impl->device_type() != kDeviceType, 0)) return AddHostTensor(t, plan);
+    int device = impl->device().index();
+    if (record.device < 0)
+      record.device = device;
+    else if (__builtin_expect(record.device != device, 0))
+      MixedDevices(t, plan);
+    AddOperand(t, impl);
+  }
+
+  void AddOperand(const at::Tensor& t, c10::TensorImpl* impl) {
+    engine::Cell* cell = CellOf(impl->unsafe_storage());
+    int number = record.ArgumentOf(cell);
+    const TensorType& base = record.values[number]->type;
+    DType dtype = FromScalarType(c10::typeMetaToScalarType(impl->dtype()));
+    bool conj = impl->key_set().has(c10::DispatchKey::Conjugate), neg = impl->key_set().has(c10::DispatchKey::Negative);
+    auto sizes = impl->sizes();
+    if (__builtin_expect(impl->storage_offset() == 0 && dtype == base.dtype && impl->is_contiguous() && SameSizes(sizes, base), 1)) {
+      record.key.WholeTensor(base, number, conj, neg);
+      return;
+    }
+    if (sizes.size() > static_cast<size_t>(kMaxRank)) return Refuse("a tensor of more than 8 dimensions");
+    if (dtype == DType::kInvalid || (base.dtype != dtype && graph::Reinterpret(base, dtype).dtype == DType::kInvalid))
+      return Refuse("a view whose bytes do not divide");
+    auto strides = impl->strides();
+    graph::View view{dtype, static_cast<uint8_t>(sizes.size()), sizes.data(), strides.data(), impl->storage_offset()};
+    graph::Access access;
+    int64_t starts[kMaxRank];
+    graph::Analyse(view, base, &access, starts);
+    record.key.Tensor(view, base, access, number, conj, neg);
+    int n = access.num_starts(view);
+    for (int i = 0; i < n; ++i) record.raw.push_back(static_cast<uint64_t>(starts[i]));
+  }
+
+  static bool SameSizes(c10::IntArrayRef sizes, const TensorType& base) {
+    if (sizes.size() != base.rank) return false;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      if (sizes[i] != base.dims[i].size()) return false;
+    return true;
+  }
+
+  // 0-dim CPU tensors mix with ours everywhere; their value is a host value.
+  void AddHostTensor(const at::Tensor& t, const ArgPlan& plan) {
+    if (!t.device().is_cpu() || t.dim() != 0) MixedDevices(t, plan);
+    DType dtype = FromScalarType(t.scalar_type());
+    if (dtype == DType::kInvalid) return Refuse("a CPU scalar of a type the device does not have");
+    record.key.HostTensor(dtype, t.unsafeGetTensorImpl()->is_wrapped_number());
+    const void* data = t.const_data_ptr();
+    switch (dtype) {  // the types of Python's numbers, without a trip through the dispatcher
+      case DType::kF64:
+        return AddRaw(*static_cast<const double*>(data));
+      case DType::kI64:
+        return record.raw.push_back(*static_cast<const uint64_t*>(data));
+      case DType::kBool:
+        return record.raw.push_back(*static_cast<const bool*>(data));
+      default:
+        break;
+    }
+    at::Scalar s = t.item();
+    if (IsComplex(dtype)) {
+      auto c = s.toComplexDouble();
+      AddRaw(c.real());
+      AddRaw(c.imag());
+    } else if (IsFloat(dtype)) {
+      AddRaw(s.toDouble());
+    } else {
+      record.raw.push_back(static_cast<uint64_t>(s.toLong()));
+    }
+  }
+
+  void AddMutated(int16_t position) {
+    const at::Tensor& self = arguments_[form_.args[position].stack].toTensor();
+    CheckOverlap(self);
+    record.key.TargetArgument(position, Covers(self));
+    record.targets.push_back(CellOf(self));
+  }
+
+  void AddOut(const at::Tensor& out) {
+    TORCH_CHECK(IsOurs(out) || record.device < 0, "Expected out tensor to have device ", c10::Device(kDeviceType, record.device),
+                ", but got ", out.device(), " instead");
+    if (!IsOurs(out)) return Refuse("an out= tensor on another device");
+    if (record.device < 0) record.device = out.device().index();
+    TORCH_CHECK(record.device == out.device().index(), "Expected out tensor to have device ",
+                c10::Device(kDeviceType, record.device), ", but got ", out.device(), " instead");
+    CheckOverlap(out);
+    record.key.TargetOperand(Covers(out));
+    AddOperand(out, out.unsafeGetTensorImpl());
+    record.targets.push_back(CellOf(out));
+  }
+
+  static bool Covers(const at::Tensor& t) {
+    if (t.dim() > kMaxRank) return false;
+    int8_t order[kMaxRank];
+    graph::View view{FromScalarType(t.scalar_type()), static_cast<uint8_t>(t.dim()), t.sizes().data(), t.strides().data(),
+                     t.storage_offset()};
+    return graph::CoversStorage(view, CellOf(t)->bytes, order);
+  }
+
+  // Core's own checks; Meta does not make them.
+  void CheckOverlap(const at::Tensor& written) {
+    if (!written.unsafeGetTensorImpl()->is_non_overlapping_and_dense_or_false()) at::assert_no_internal_overlap(written);
+    engine::Cell* cell = CellOf(written);
+    for (const ArgPlan& plan : form_.args) {
+      if (plan.use != ArgUse::kTensor) continue;
+      const IValue& v = arguments_[plan.stack];
+      if (!v.isTensor()) continue;
+      const at::Tensor& t = v.toTensor();
+      if (&t == &written || !IsOurs(t) || t.is_same(written) || CellOf(t) != cell) continue;
+      at::assert_no_partial_overlap(written, t);
+    }
+  }
+
+  void Refuse(const char* why) {
+    if (!refusal.why) refusal.why = why;
+  }
+
+  [[noreturn]] void MixedDevices(const at::Tensor& t, const ArgPlan& plan) {
+    int device = record.device;
+    for (const ArgPlan& p : form_.args) {
+      if (device >= 0) break;
+      if (p.use == ArgUse::kTensor && arguments_[p.stack].isTensor() && IsOurs(arguments_[p.stack].toTensor()))
+        device = arguments_[p.stack].toTensor().device().index();
+    }
+    if (device < 0) device = CurrentDevice();
+    c10::impl::common_device_check_failure(c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(device)), t,
+                                           form_.name.c_str(),
+                                           form_.functional->schema().arguments()[plan.position].name().c_str());
+    throw std::logic_error("unreachable");
+  }
+
+  const OpForm& form_;
+  const IValue* arguments_;
+};
+
+struct DrawContext {
+  const OpForm* form;
+  const IValue* arguments;
+  int device;
+};
+
+void DrawNumbers(void* context, int64_t count, uint64_t* seed, uint64_t* offset) {
+  auto* c = static_cast<DrawContext*>(context);
+  std::optional<at::Generator> generator;
+  if (c->form->generator >= 0 && c->arguments[c->form->generator].isGenerator())
+    generator = c->arguments[c->form->generator].toGenerator();
+  RandomDraw draw = Draw(generator, c->device, count);
+  *seed = draw.seed;
+  *offset = draw.offset;
+}
+
+struct HookContext {
+  InferContext infer;
+  DrawContext draw;
+};
+
+at::Tensor Fresh(const engine::ProgramResult& r, int device, engine::Value* value) {
+  return MakeTensor({r.tensor.sizes, r.tensor.rank}, r.contiguous ? nullptr : r.tensor.strides, ToScalarType(r.tensor.dtype),
+                    device, value);
+}
+
+// Replaces the form's arguments on the stack by its results.
+void Bind(const OpForm& form, Stack* stack, const engine::CorridorResult& result, int device) {
+  size_t begin = stack->size() - form.num_stack_args;
+  const engine::Program& program = *result.program;
+  if (!form.mutates() && program.results.size() == 1) {
+    at::Tensor t = Fresh(program.results[0], device, result.outputs[0]);
+    stack->resize(begin);
+    stack->emplace_back(std::move(t));
+    return;
+  }
+  InlineVector<int, 8> unused;
+  std::vector<at::Tensor> results;
+  for (size_t k = 0; k < program.results.size(); ++k) {
+    const engine::ProgramResult& r = program.results[k];
+    if (r.target >= 0) {
+      size_t at = form.out_args.empty() ? form.args[form.mutated_args[r.target]].stack : form.out_args[r.target];
+      results.push_back((*stack)[begin + at].toTensor());
+    } else {
+      results.push_back(r.output < 0 ? at::Tensor() : Fresh(r, device, result.outputs[r.output]));
+    }
+  }
+  stack->resize(begin);
+  for (int k = 0; k < form.num_returns; ++k) stack->emplace_back(std::move(results[k]));
+}
+
+bool DebugMode() {
+  static const auto& mode = GetSettings().eager_mode;
+  return __builtin_expect((*mode.load(std::memory_order_acquire))[0] == 'd', 0);
+}
+
+// Debug eager: what a value-dependent check or the engine finds is raised at the call.
+[[gnu::noinline]] void WaitForResults(const OpForm& form, const Stack& stack) {
+  for (size_t i = stack.size() - form.num_returns; i < stack.size(); ++i) {
+    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+    engine::ValueRef value(CellOf(stack[i].toTensor())->Load());
+    ThrowIfError(engine::Wait(value.get()));
+  }
+}
+
+[[gnu::noinline]] void Resize(const InferContext& c) {
+  for (const auto& [k, sizes] : c.resize) at::native::resize_output(c.arguments[c.form->out_args[k]].toTensor(), sizes);
+}
+
+// False: the out= arguments were resized and the call must be recorded anew.
+bool RecordOnce(const OpForm& form, Stack* stack) {
+  const IValue* arguments = stack->data() + (stack->size() - form.num_stack_args);
+  Call call(form, arguments);
+  call.Fill();
+  if (__builtin_expect(call.refusal.why != nullptr, 0)) {
+    CpuFallback(*form.op, stack, call.refusal.why);
+    return true;
+  }
+  int device = call.record.device;
+  HookContext context{{&form, arguments, nullptr, {}}, {&form, arguments, device}};
+  engine::CorridorHooks hooks{
+      &context, [](void* c, graph::OpRecord* r) { return InferResults(&static_cast<HookContext*>(c)->infer, r); },
+      [](void* c, int64_t n, uint64_t* s, uint64_t* o) { DrawNumbers(&static_cast<HookContext*>(c)->draw, n, s, o); }};
+  engine::CorridorResult result;
+  Status status = engine::RunRecord(&call.record, hooks, &result);
+  if (__builtin_expect(!status.ok(), 0)) {
+    if (context.infer.raised) std::rethrow_exception(context.infer.raised);
+    if (!context.infer.resize.empty()) {
+      Resize(context.infer);
+      return false;
+    }
+    ThrowIfError(status);
+  }
+  if (__builtin_expect(result.program->unsupported, 0)) {
+    CpuFallback(*form.op, stack, result.program->why);
+    return true;
+  }
+  Bind(form, stack, result, device);
+  if (DebugMode()) WaitForResults(form, *stack);
+  return true;
+}
+
+}  // namespace
+
+void RecordForm(const OpForm& form, Stack* stack) {
+  if (__builtin_expect(!form.rule, 0)) return CpuFallback(*form.op, stack, form.no_rule);
+  (void)ValueOrThrow(engine::Runtime::Get());
+  for (int tries = 0; !RecordOnce(form, stack); ++tries) TORCH_CHECK(tries < 2, form.name, ": cannot resize its out= arguments");
+}
+
+}  // namespace tpu::aten
