@@ -55,7 +55,7 @@ def collect() -> dict:
         notes.append('no TPU: XLA\'s CPU engine answers to "tpu"')
     for probe in report["probes"]:
         if probe["torch_tpu"] != "right" and not probe["known_limit"]:
-            notes.append(f"wrong through torch_tpu on this plugin: {probe['name']}")
+            notes.append(f"through torch_tpu, {probe['name']}: {probe['torch_tpu']}")
     if other := _other_product.find():
         notes.append(other)
     return report
@@ -69,6 +69,10 @@ def _table(rows: list[tuple], indent: str = "  ") -> list[str]:
     for row in cells:
         lines.append(indent + "".join(f"{c:<{w + 2}}" for c, w in zip(row, widths, strict=False)) + row[-1])
     return [line.rstrip() for line in lines]
+
+
+def _word(verdict: str) -> str:
+    return verdict.split(":", 1)[0]
 
 
 def format_text(report: dict) -> str:
@@ -91,7 +95,7 @@ def format_text(report: dict) -> str:
         ),
         "Known plugin faults": _table(
             [("", "plugin", "torch_tpu", "")]
-            + [(p["name"], p["plugin"], p["torch_tpu"], p["known_limit"]) for p in report["probes"]]
+            + [(p["name"], _word(p["plugin"]), _word(p["torch_tpu"]), p["known_limit"]) for p in report["probes"]]
             if report["probes"]
             else []
         ),

@@ -40,9 +40,12 @@ class Call {
 
   void Fill() {
     record.key.Numerics(NumericsWord());
-    record.key.Record(form_.op_hash, static_cast<int>(form_.args.size()),
+    bool sized = form_.rule->size_of_scalars != nullptr;
+    record.key.Record(form_.op_hash, static_cast<int>(form_.args.size()) + sized,
                       static_cast<int>(form_.mutated_args.size() + form_.out_args.size()));
     for (const ArgPlan& plan : form_.args) AddArgument(plan);
+    if (__builtin_expect(sized, 0))
+      record.key.Int(form_.rule->size_of_scalars(scalars_.data(), static_cast<int>(scalars_.size())));
     for (int16_t a : form_.mutated_args) AddMutated(a);
     for (int16_t o : form_.out_args) AddOut(arguments_[o].toTensor());
     if (record.device < 0) record.device = CurrentDevice();
@@ -176,6 +179,7 @@ class Call {
       scalar_class = form_.rule->classify ? form_.rule->classify(plan.position, value, kind == DType::kI64) : 0;
       if (!scalar_class && plan.is_alpha && value == 1) scalar_class = 1;
     }
+    if (__builtin_expect(form_.rule->size_of_scalars != nullptr, 0)) scalars_.push_back(value);
     record.key.Scalar(kind, scalar_class);
     if (scalar_class) return;
     if (kind == DType::kF64) {
@@ -329,6 +333,7 @@ class Call {
 
   const OpForm& form_;
   const IValue* arguments_;
+  InlineVector<double, 4> scalars_;  // for Rule::size_of_scalars
 };
 
 struct DrawContext {

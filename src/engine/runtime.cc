@@ -110,7 +110,7 @@ Status Runtime::Start() {
   auto client = pjrt::Client::Create(plugin_, options);
   if (!client.ok()) return client.status();
   client_ = *client;
-  TPU_RETURN_IF_ERROR(pjrt::ProbeOptions(*client_, client_->mutable_profile()));
+  if (!client_->profile().tested) TPU_RETURN_IF_ERROR(pjrt::ProbeOptions(*client_, client_->mutable_profile()));
   profile_ = client_->profile();
   pthread_atfork(nullptr, nullptr, [] {
     g_bad_fork.store(true);

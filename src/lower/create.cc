@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factories and triangles. Sizes come from the result; starts and steps are run-time values.
 #include <algorithm>
+#include <cmath>
 
 #include "lower/elementwise.h"
 
@@ -25,6 +26,14 @@ void ArangeFrom(Lowering& l, int start, int step) {
   if (start >= 0) i = b.Add(b.Broadcast(l.Scalar(start, math), DimsOf(type)), i);
   l.SetResult(0, l.Cast(i, type.dtype));
 }
+int64_t ArangeSize(double start, double end, double step) {
+  double n = std::ceil((end - start) / step);
+  return n >= 0 && n < 9e15 ? static_cast<int64_t>(n) : -1;  // NaN too: a step of 0
+}
+int64_t ArangeEnd(const double* s, int) { return ArangeSize(0, s[0], 1); }
+int64_t ArangeStartEnd(const double* s, int) { return ArangeSize(s[0], s[1], 1); }
+int64_t ArangeStartEndStep(const double* s, int count) { return ArangeSize(s[0], s[1], count > 2 ? s[2] : 1); }
+
 void Arange(Lowering& l) { ArangeFrom(l, -1, -1); }
 void ArangeStart(Lowering& l) { ArangeFrom(l, 0, -1); }
 void ArangeStartStep(Lowering& l) { ArangeFrom(l, 0, 2); }
@@ -103,9 +112,9 @@ void TriangleIndices(Lowering& l) {
 }
 
 const Rule kRules[] = {
-    {.name = "arange", .lower = Arange},
-    {.name = "arange.start", .lower = ArangeStart},
-    {.name = "arange.start_step", .lower = ArangeStartStep},
+    {.name = "arange", .lower = Arange, .size_of_scalars = ArangeEnd},
+    {.name = "arange.start", .lower = ArangeStart, .size_of_scalars = ArangeStartEnd},
+    {.name = "arange.start_step", .lower = ArangeStartStep, .size_of_scalars = ArangeStartEndStep},
     {.name = "linspace", .lower = Linspace},
     {.name = "linspace.Tensor_Tensor", .lower = Linspace},
     {.name = "linspace.Tensor_Scalar", .lower = Linspace},

@@ -30,6 +30,9 @@ struct Rule {
   Classify classify = nullptr;
   Pad pad = Pad::kRefuse;
   bool random = false;          // draws from the device generator (Lowering::Random)
+  // Factories whose result size follows from run-time scalars (arange): that size, part of the key as one more argument;
+  // negative when Meta shall refuse the call. `scalars` in the schema's order.
+  int64_t (*size_of_scalars)(const double* scalars, int count) = nullptr;
   bool precision = false;       // the matmul precision setting is part of its key
 };
 

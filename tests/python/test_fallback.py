@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+
 from torch_tpu import _C
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch_tpu. aten::")

@@ -112,7 +112,8 @@ def test_the_other_product_is_named_in_one_line(run_python, tmp_path):
     metadata = tmp_path / "elsewhere" / "torch_tpu-0.2.0.dist-info" / "METADATA"
     metadata.parent.mkdir(parents=True)
     metadata.write_text("Metadata-Version: 2.1\nName: torch-tpu\nVersion: 0.2.0\n")
-    done = run_python("import torch", PYTHONPATH=str(tmp_path / "elsewhere"))
+    # Explicitly: metadata that comes first on the path hides our entry point.
+    done = run_python("import torch_tpu", PYTHONPATH=str(tmp_path / "elsewhere"))
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert "another product of the name torch-tpu" in line and "0.2.0" in line
