@@ -54,6 +54,8 @@ ArgUse UseOf(const c10::Argument& arg, const lower::Rule& rule) {
       return ArgUse::kInt;  // decides result strides
     case TypeKind::GeneratorType:
       return ArgUse::kGenerator;
+    case TypeKind::DeviceObjType:
+      return ArgUse::kDevice;
     case TypeKind::ListType: {
       c10::TypePtr element = type->castRaw<c10::ListType>()->getElementType();
       if (auto optional = element->cast<c10::OptionalType>()) element = optional->getElementType();
@@ -133,7 +135,6 @@ std::unique_ptr<OpForm> MakeForm(const c10::OperatorHandle& op) {
       form->out_args.push_back(static_cast<int16_t>(i));
     } else if (a.alias_info() && a.alias_info()->isWrite()) {
       in_place = true;
-      form->mutated_args.push_back(static_cast<int16_t>(i));
     }
     if (a.real_type()->kind() == TypeKind::GeneratorType ||
         (a.real_type()->kind() == TypeKind::OptionalType &&
@@ -175,6 +176,13 @@ std::unique_ptr<OpForm> MakeForm(const c10::OperatorHandle& op) {
       plan.is_alpha = a.name() == "alpha" || a.name() == "beta";
     }
     form->args.push_back(plan);
+  }
+  for (const c10::Argument& a : schema.arguments()) {
+    if (a.is_out() || !a.alias_info() || !a.alias_info()->isWrite()) continue;
+    // By name: polygamma_(self, n) is polygamma(n, self).
+    auto index = functional.argumentIndexWithName(a.name());
+    TORCH_INTERNAL_ASSERT(index, form->name, ": its functional form lacks the argument ", a.name());
+    form->mutated_args.push_back(static_cast<int16_t>(*index));
   }
   return form;
 }

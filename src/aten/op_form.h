@@ -28,7 +28,8 @@ enum class ArgUse : uint8_t {
   kString,
   kDType,
   kGenerator,         // not in the key: the draw takes it
-  kIgnored,           // device, layout, pin_memory, non_blocking: none in the key
+  kDevice,            // where a factory's result lies; not in the key
+  kIgnored,           // layout, pin_memory, non_blocking: none in the key
   kMissing,           // an argument that this form does not have
 };
 
@@ -49,7 +50,7 @@ struct OpForm {
   int num_stack_args = 0;
   int num_returns = 0;
   std::vector<ArgPlan> args;           // in the functional schema's order
-  // In-place: results 0.. are written to these functional arguments. out=: to these stack positions.
+  // In-place: results 0.. are written to these functional arguments (indices of args). out=: to these stack positions.
   std::vector<int16_t> mutated_args;
   std::vector<int16_t> out_args;
   int16_t generator = -1;              // stack position of a Generator argument

@@ -65,6 +65,12 @@ class Call {
   }
 
   void AddArgument(const ArgPlan& plan) {
+    if (__builtin_expect(plan.use == ArgUse::kDevice, 0)) {
+      const IValue& v = arguments_[plan.stack];
+      if (record.device < 0 && v.isDevice()) record.device = DeviceIndexOf(v.toDevice());
+      record.key.None();
+      return;
+    }
     if (plan.use == ArgUse::kMissing || plan.use == ArgUse::kIgnored || plan.use == ArgUse::kGenerator) {
       record.key.None();
       return;

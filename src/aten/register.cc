@@ -85,6 +85,7 @@ void RecordCopy(const at::Tensor& dst, const at::Tensor& src) {
     auto functional = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy", "");
     auto* f = MakeForm(functional).release();
     f->name = "aten::copy_";
+    f->op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
     f->mutated_args.push_back(0);
     return f;
   }();

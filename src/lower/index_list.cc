@@ -144,7 +144,7 @@ void PutThroughMask(Lowering& l, bool accumulate) {
     if (n > std::numeric_limits<int32_t>::max()) return l.Unsupported("a mask of more than 2^31 elements");
     const TensorType flat(DType::kI32, {n});
     const Value ones = b.Reshape(b.Convert(mask, DType::kI32), {n});
-    const Value rank = PrefixScan(b, ones, 0, b.Constant(DType::kI32, 0), AddTo());
+    const Value rank = PrefixScan(l, ones, 0, b.Constant(DType::kI32, 0), AddTo());
     if (count != 1) {
       const Value total = b.Reshape(b.SliceDim(rank, 0, n - 1, n), {});
       std::string given, target;
@@ -209,7 +209,7 @@ void MaskedScatter(Lowering& l) {
   if (given == 0) return l.Unsupported("no source elements");
   const Value mask = b.Broadcast(l.Tensor(1, DType::kBool), dims);
   const Value ones = b.Reshape(b.Convert(mask, DType::kI32), {n});
-  const Value rank = PrefixScan(b, ones, 0, b.Constant(DType::kI32, 0), AddTo());
+  const Value rank = PrefixScan(l, ones, 0, b.Constant(DType::kI32, 0), AddTo());
   const Value total = b.SliceDim(rank, 0, n - 1, n);
   TrapIf(l, b.Cmp(Compare::kGt, total, given), ErrorKind::kRuntime,
          "Number of elements of source < number of ones in mask");

@@ -84,7 +84,7 @@ Value ScatterElements(Builder& b, Value x, int dim, Value index, Value updates, 
 // ---- scans
 // Inclusive prefix combination along `dim`. `combine` is associative with this identity; its first operand is the
 // earlier one.
-Value PrefixScan(Builder& b, Value x, int dim, Value identity, const Combine& combine);
+Value PrefixScan(Lowering& l, Value x, int dim, Value identity, const Combine& combine);
 
 // ---- random numbers, flat [count], of f32 or f64
 // Uniform on [0, 1), multiples of 2^-bits; f32: bits <= 24, f64: 53 whatever `bits` says.

@@ -88,21 +88,23 @@ void RandomFrom(Lowering& l) {
   Integers(l, from, static_cast<uint64_t>(LargestOf(dtype)) - static_cast<uint64_t>(from) + 1);
 }
 
-// randperm(n): positions sorted by 64 random bits, so that equal keys, which would favour the original order, are rare
-// enough for every n.
+// randperm(n): positions sorted by random bits. Position and bits share one 64-bit number (parts of sort.cc say why);
+// that leaves 64 - log2(n) random bits, so that equal ones, which would keep the original order, are rare for every n.
 void RandPerm(Lowering& l) {
   Builder& b = l.b;
   const TensorType type = l.ResultType(0);
   const int64_t n = type.numel();
   if (n == 0) return SetResultFill(l, 0, 0);
-  if (n > std::numeric_limits<int32_t>::max()) return l.Unsupported("a permutation of more than 2^31 numbers");
+  int64_t mask = 1;
+  while (mask < n) mask *= 2;
+  mask -= 1;
   const Lowering::RandomWords words = l.Random(n);
-  const Value positions = b.Iota(TensorType(DType::kI32, {n}), 0);
-  const Values sorted = b.Sort({words.w[0], words.w[1], positions}, 0, true, [&](const Values& v) -> Values {
-    const Value less = b.Cmp(Compare::kLt, v[0], v[1]), equal = b.Cmp(Compare::kEq, v[0], v[1]);
-    return {b.Or(less, b.And(equal, b.Cmp(Compare::kLt, v[2], v[3])))};
+  const Value random = b.Or(b.Binary("shift_left", AsU64(b, words.w[0]), 32), AsU64(b, words.w[1]));
+  const Value packed = b.Or(b.Binary("and", random, ~mask), b.Iota(TensorType(DType::kU64, {n}), 0));
+  const Values sorted = b.Sort({b.BitcastConvert(packed, DType::kI64)}, 0, false, [&](const Values& v) -> Values {
+    return {b.Cmp(Compare::kLt, v[0], v[1])};
   });
-  SetResultAs(l, 0, sorted.size() == 3 ? sorted[2] : Value{});
+  SetResultAs(l, 0, sorted.empty() ? Value{} : b.Binary("and", sorted[0], mask));
 }
 
 // Draws with replacement: how many cumulated weights lie at or below a uniform share of the sum.
@@ -110,7 +112,7 @@ Value WithReplacement(Lowering& l, Value weights, Value totals, int64_t samples)
   Builder& b = l.b;
   const int64_t rows = b.dim(weights, 0), n = b.dim(weights, 1);
   const DType acc = b.dtype(weights);
-  const Value sums = PrefixScan(b, weights, 1, b.Constant(acc, 0), AddTo());
+  const Value sums = PrefixScan(l, weights, 1, b.Constant(acc, 0), AddTo());
   const Value u = b.Reshape(UniformFrom(b, l.Random(rows * samples), acc), {rows, samples});
   const Value share = b.Mul(u, b.BroadcastInDim(totals, {rows, samples}, {0}));
   const Ints all{rows, samples, n};

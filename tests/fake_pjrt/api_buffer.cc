@@ -12,15 +12,20 @@ namespace fake_pjrt {
 namespace {
 
 constexpr std::pair<PJRT_Buffer_Type, DType> kTypes[] = {
-    {PJRT_Buffer_Type_PRED, DType::kBool}, {PJRT_Buffer_Type_S8, DType::kI8},       {PJRT_Buffer_Type_S16, DType::kI16},
-    {PJRT_Buffer_Type_S32, DType::kI32},   {PJRT_Buffer_Type_S64, DType::kI64},     {PJRT_Buffer_Type_U8, DType::kU8},
-    {PJRT_Buffer_Type_U16, DType::kU16},   {PJRT_Buffer_Type_U32, DType::kU32},     {PJRT_Buffer_Type_U64, DType::kU64},
-    {PJRT_Buffer_Type_F16, DType::kF16},   {PJRT_Buffer_Type_F32, DType::kF32},     {PJRT_Buffer_Type_F64, DType::kF64},
-    {PJRT_Buffer_Type_BF16, DType::kBF16}, {PJRT_Buffer_Type_C64, DType::kC64},     {PJRT_Buffer_Type_C128, DType::kC128},
-    {PJRT_Buffer_Type_F8E5M2, DType::kF8E5M2}, {PJRT_Buffer_Type_F8E4M3FN, DType::kF8E4M3FN},
+    {PJRT_Buffer_Type_PRED, DType::kBool},         {PJRT_Buffer_Type_S8, DType::kI8},
+    {PJRT_Buffer_Type_S16, DType::kI16},           {PJRT_Buffer_Type_S32, DType::kI32},
+    {PJRT_Buffer_Type_S64, DType::kI64},           {PJRT_Buffer_Type_U8, DType::kU8},
+    {PJRT_Buffer_Type_U16, DType::kU16},           {PJRT_Buffer_Type_U32, DType::kU32},
+    {PJRT_Buffer_Type_U64, DType::kU64},           {PJRT_Buffer_Type_F16, DType::kF16},
+    {PJRT_Buffer_Type_F32, DType::kF32},           {PJRT_Buffer_Type_F64, DType::kF64},
+    {PJRT_Buffer_Type_BF16, DType::kBF16},         {PJRT_Buffer_Type_C64, DType::kC64},
+    {PJRT_Buffer_Type_C128, DType::kC128},         {PJRT_Buffer_Type_F8E5M2, DType::kF8E5M2},
+    {PJRT_Buffer_Type_F8E4M3FN, DType::kF8E4M3FN},
 };
 
-Error OutOfMemory(size_t bytes) { return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"}; }
+Error OutOfMemory(size_t bytes) {
+  return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
+}
 
 Error Deleted() { return Invalid("Buffer has been deleted or donated."); }
 
@@ -34,7 +39,8 @@ Error Hold(PJRT_Buffer* buffer, std::shared_ptr<Memory>* memory) {
 
 Error CheckedType(PJRT_Buffer_Type element, const int64_t* dims, size_t num_dims, Type* type) {
   type->dtype = FromPjrtType(element);
-  if (type->dtype == DType::kInvalid) return {kUnimplemented, "the fake plugin does not store element type " + std::to_string(element)};
+  if (type->dtype == DType::kInvalid)
+    return {kUnimplemented, "the fake plugin does not store element type " + std::to_string(element)};
   type->dims.assign(dims, dims + num_dims);
   for (int64_t d : type->dims)
     if (d < 0) return Invalid("negative dimension");
@@ -49,10 +55,12 @@ Error Place(PJRT_Client* client, PJRT_Device* device, PJRT_Memory* memory, PJRT_
 // Layouts other than dense row-major are refused.
 Error CheckLayout(const PJRT_Buffer_MemoryLayout* layout, const Type& type) {
   if (!layout) return {};
-  if (layout->type != PJRT_Buffer_MemoryLayout_Type_Tiled || layout->tiled.num_tiles != 0) return {kUnimplemented, "only untiled row-major layouts"};
+  if (layout->type != PJRT_Buffer_MemoryLayout_Type_Tiled || layout->tiled.num_tiles != 0)
+    return {kUnimplemented, "only untiled row-major layouts"};
   if (layout->tiled.minor_to_major_size != type.rank()) return Invalid("the layout has another rank than the buffer");
   for (size_t i = 0; i < type.rank(); ++i)
-    if (layout->tiled.minor_to_major[i] != static_cast<int64_t>(type.rank() - 1 - i)) return {kUnimplemented, "only row-major layouts"};
+    if (layout->tiled.minor_to_major[i] != static_cast<int64_t>(type.rank() - 1 - i))
+      return {kUnimplemented, "only row-major layouts"};
   return {};
 }
 
@@ -131,10 +139,13 @@ Error Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args) {
   if (!args->data && bytes > 0) return Invalid("no data");
 
   auto semantics = args->host_buffer_semantics;
-  bool zero_copy = semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy || semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+  bool zero_copy = semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
+                   semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
   if (zero_copy && is_dense && bytes > 0 && reinterpret_cast<uintptr_t>(args->data) % 64 == 0) {
     auto released = std::make_shared<Promise>();
-    auto memory = Memory::Borrow(const_cast<void*>(args->data), bytes, semantics == PJRT_HostBufferSemantics_kMutableZeroCopy, [released] { released->Set({}); });
+    auto memory =
+        Memory::Borrow(const_cast<void*>(args->data), bytes, semantics == PJRT_HostBufferSemantics_kMutableZeroCopy,
+                       [released] { released->Set({}); });
     args->buffer = new PJRT_Buffer(type, device, memory, ReadyPromise());
     args->done_with_host_buffer = NewEvent(released);
     return {};
@@ -176,19 +187,26 @@ Error Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args*
   Type type;
   if (Error e = CheckedType(args->element_type, args->dims, args->num_dims, &type); !e.ok()) return e;
   if (Error e = CheckLayout(args->layout, type); !e.ok()) return e;
-  if (reinterpret_cast<uintptr_t>(args->device_buffer_ptr) % 64) return Invalid("a view of memory that is not 64-byte aligned");
+  if (reinterpret_cast<uintptr_t>(args->device_buffer_ptr) % 64)
+    return Invalid("a view of memory that is not 64-byte aligned");
   PJRT_Device* device;
   if (Error e = Place(args->client, args->device, args->memory, &device); !e.ok()) return e;
-  auto release = [callback = args->on_delete_callback, pointer = args->device_buffer_ptr, arg = args->on_delete_callback_arg] {
+  auto release = [callback = args->on_delete_callback, pointer = args->device_buffer_ptr,
+                  arg = args->on_delete_callback_arg] {
     if (callback) callback(pointer, arg);
   };
-  args->buffer = new PJRT_Buffer(type, device, Memory::Borrow(args->device_buffer_ptr, type.bytes(), false, release), ReadyPromise());
+  args->buffer = new PJRT_Buffer(type, device, Memory::Borrow(args->device_buffer_ptr, type.bytes(), false, release),
+                                 ReadyPromise());
   return {};
 }
 
-Error Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args* args) { return CopyTo(args->buffer, args->dst_device, &args->dst_buffer); }
+Error Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args* args) {
+  return CopyTo(args->buffer, args->dst_device, &args->dst_buffer);
+}
 
-Error Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args* args) { return CopyTo(args->buffer, args->dst_memory->device, &args->dst_buffer); }
+Error Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args* args) {
+  return CopyTo(args->buffer, args->dst_memory->device, &args->dst_buffer);
+}
 
 // ---- end of life
 
@@ -290,7 +308,8 @@ Error Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args* args) {
     args->dst_size = bytes;
     return {};
   }
-  if (args->dst_size < bytes) return Invalid("`dst_size` must be >= " + std::to_string(bytes) + ", got " + std::to_string(args->dst_size));
+  if (args->dst_size < bytes)
+    return Invalid("`dst_size` must be >= " + std::to_string(bytes) + ", got " + std::to_string(args->dst_size));
   args->event = CopyOut(args->src, memory, 0, bytes, args->dst);
   return {};
 }
@@ -298,7 +317,8 @@ Error Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args* args) {
 Error Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args* args) {
   std::shared_ptr<Memory> memory;
   if (Error e = Hold(args->buffer, &memory); !e.ok()) return e;
-  if (args->offset < 0 || args->transfer_size < 0 || args->offset + args->transfer_size > static_cast<int64_t>(memory->size()))
+  if (args->offset < 0 || args->transfer_size < 0 ||
+      args->offset + args->transfer_size > static_cast<int64_t>(memory->size()))
     return Invalid("the range lies outside of the buffer");
   args->event = CopyOut(args->buffer, memory, args->offset, static_cast<size_t>(args->transfer_size), args->dst);
   return {};

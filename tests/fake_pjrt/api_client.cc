@@ -9,7 +9,8 @@
 namespace fake_pjrt {
 namespace {
 
-constexpr std::string_view kPlatformName = "cpu", kPlatformVersion = "fake", kDeviceKind = "fake", kMemoryKind = "device";
+constexpr std::string_view kPlatformName = "cpu", kPlatformVersion = "fake", kDeviceKind = "fake",
+                           kMemoryKind = "device";
 
 void Give(std::string_view s, const char** data, size_t* size) {
   *data = s.data();
@@ -33,7 +34,8 @@ Error Plugin_Initialize(PJRT_Plugin_Initialize_Args*) { return {}; }
 
 Error Plugin_Attributes(PJRT_Plugin_Attributes_Args* args) {
   static const int64_t current[] = {1, 13, 0}, minimum[] = {0, 9, 0};
-  static const PJRT_NamedValue attributes[] = {IntList("stablehlo_current_version", current, 3), IntList("stablehlo_minimum_version", minimum, 3)};
+  static const PJRT_NamedValue attributes[] = {IntList("stablehlo_current_version", current, 3),
+                                               IntList("stablehlo_minimum_version", minimum, 3)};
   args->attributes = attributes;
   args->num_attributes = 2;
   return {};
@@ -45,7 +47,8 @@ Error Client_Create(PJRT_Client_Create_Args* args) {
   int64_t count = 4;  // as XLA's CPU plugin
   for (size_t i = 0; i < args->num_options; ++i) {
     const PJRT_NamedValue& option = args->create_options[i];
-    if (Error e = CheckStructSize("PJRT_NamedValue", PJRT_NamedValue_STRUCT_SIZE, option.struct_size); !e.ok()) return e;
+    if (Error e = CheckStructSize("PJRT_NamedValue", PJRT_NamedValue_STRUCT_SIZE, option.struct_size); !e.ok())
+      return e;
     if (std::string_view(option.name, option.name_size) != "cpu_device_count") continue;
     if (option.type != PJRT_NamedValue_kInt64) return Invalid("cpu_device_count must be an int64");
     count = option.int64_value;
@@ -101,7 +104,8 @@ Error Client_AddressableDevices(PJRT_Client_AddressableDevices_Args* args) {
 
 namespace {
 Error Lookup(PJRT_Client* client, int id, PJRT_Device** device) {
-  if (id < 0 || id >= static_cast<int>(client->devices.size())) return Invalid("No matching device found for device_id " + std::to_string(id));
+  if (id < 0 || id >= static_cast<int>(client->devices.size()))
+    return Invalid("No matching device found for device_id " + std::to_string(id));
   *device = client->devices[id];
   return {};
 }
@@ -121,7 +125,8 @@ Error Client_AddressableMemories(PJRT_Client_AddressableMemories_Args* args) {
 
 Error Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args* args) {
   int need = args->num_replicas * args->num_partitions;
-  if (need < 1 || need > static_cast<int>(args->client->devices.size())) return Invalid("not enough devices for " + std::to_string(need) + " programs");
+  if (need < 1 || need > static_cast<int>(args->client->devices.size()))
+    return Invalid("not enough devices for " + std::to_string(need) + " programs");
   if (args->default_assignment_size < static_cast<size_t>(need)) return Invalid("default_assignment_size is too small");
   for (int i = 0; i < need; ++i) args->default_assignment[i] = i;
   return {};
@@ -191,8 +196,10 @@ Error Device_MemoryStats(PJRT_Device_MemoryStats_Args* args) {
   args->bytes_in_use = state.live_bytes();  // of all devices
   args->bytes_limit = state.memory_limit;
   args->bytes_limit_is_set = args->bytes_limit > 0;
-  args->peak_bytes_in_use_is_set = args->num_allocs_is_set = args->largest_alloc_size_is_set = args->bytes_reserved_is_set = false;
-  args->peak_bytes_reserved_is_set = args->bytes_reservable_limit_is_set = args->largest_free_block_bytes_is_set = false;
+  args->peak_bytes_in_use_is_set = args->num_allocs_is_set = args->largest_alloc_size_is_set =
+      args->bytes_reserved_is_set = false;
+  args->peak_bytes_reserved_is_set = args->bytes_reservable_limit_is_set = args->largest_free_block_bytes_is_set =
+      false;
   args->pool_bytes_is_set = args->peak_pool_bytes_is_set = false;
   return {};
 }

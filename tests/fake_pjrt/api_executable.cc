@@ -38,7 +38,8 @@ std::string Fingerprint(const std::string& text, const std::string& options) {
   }
   tpu::Fingerprint f = hasher.Finish();
   char hex[33];
-  std::snprintf(hex, sizeof(hex), "%016llx%016llx", static_cast<unsigned long long>(f.hi), static_cast<unsigned long long>(f.lo));
+  std::snprintf(hex, sizeof(hex), "%016llx%016llx", static_cast<unsigned long long>(f.hi),
+                static_cast<unsigned long long>(f.lo));
   return hex;
 }
 
@@ -68,7 +69,8 @@ Error Load(PJRT_Client* client, std::shared_ptr<const Program> program, PJRT_Loa
   auto executable = std::make_unique<PJRT_LoadedExecutable>();
   executable->client = client;
   for (int id : program->device_ids) {
-    if (id < 0 || id >= static_cast<int>(client->devices.size())) return Invalid("the device assignment names device " + std::to_string(id));
+    if (id < 0 || id >= static_cast<int>(client->devices.size()))
+      return Invalid("the device assignment names device " + std::to_string(id));
     executable->devices.push_back(client->devices[id]);
   }
   executable->program = std::move(program);
@@ -85,13 +87,15 @@ Error BuildProgram(std::string text, std::string options, int num_devices, std::
   if (Error e = ParseModule(text, &p->module); !e.ok()) return e;
   p->portable = o.portable;
   if (o.num_replicas * o.num_partitions > num_devices)
-    return Invalid("the program needs " + std::to_string(o.num_replicas * o.num_partitions) + " devices, there are " + std::to_string(num_devices));
+    return Invalid("the program needs " + std::to_string(o.num_replicas * o.num_partitions) + " devices, there are " +
+                   std::to_string(num_devices));
   p->num_replicas = static_cast<int>(o.num_replicas);
   p->num_partitions = static_cast<int>(o.num_partitions);
   size_t total = static_cast<size_t>(o.num_replicas * o.num_partitions);
   if (o.portable && total != 1) return Invalid("a portable executable runs on one device");
   if (!o.device_ids.empty() && o.device_ids.size() != total) return Invalid("the device assignment has the wrong size");
-  for (size_t i = 0; i < total && !o.portable; ++i) p->device_ids.push_back(o.device_ids.empty() ? static_cast<int>(i) : static_cast<int>(o.device_ids[i]));
+  for (size_t i = 0; i < total && !o.portable; ++i)
+    p->device_ids.push_back(o.device_ids.empty() ? static_cast<int>(i) : static_cast<int>(o.device_ids[i]));
   p->fingerprint = Fingerprint(text, options);
   p->text = std::move(text);
   p->options = std::move(options);
@@ -109,7 +113,10 @@ Error Client_Compile(PJRT_Client_Compile_Args* args) {
   ControlState::Get().SetLastProgram(text);
   std::shared_ptr<const Program> built;
   std::string options(args->compile_options, args->compile_options_size);
-  if (Error e = BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built); !e.ok()) return e;
+  if (Error e =
+          BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
+      !e.ok())
+    return e;
   return Load(args->client, std::move(built), &args->executable);
 }
 
@@ -243,7 +250,8 @@ Error Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_A
 Error Executable_Serialize(PJRT_Executable_Serialize_Args* args) {
   const Program& p = *args->executable->program;
   auto serialized = std::make_unique<PJRT_SerializedExecutable>();
-  serialized->bytes = std::string(kMagic) + std::to_string(p.options.size()) + "\n" + std::to_string(p.text.size()) + "\n" + p.options + p.text;
+  serialized->bytes = std::string(kMagic) + std::to_string(p.options.size()) + "\n" + std::to_string(p.text.size()) +
+                      "\n" + p.options + p.text;
   args->serialized_bytes = serialized->bytes.data();
   args->serialized_bytes_size = serialized->bytes.size();
   args->serialized_executable = serialized.release();
@@ -272,7 +280,10 @@ Error Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args* arg
   if (args->overridden_serialized_compile_options_size > 0)
     options.assign(args->overridden_serialized_compile_options, args->overridden_serialized_compile_options_size);
   std::shared_ptr<const Program> built;
-  if (Error e = BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built); !e.ok()) return e;
+  if (Error e =
+          BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
+      !e.ok())
+    return e;
   return Load(args->client, std::move(built), &args->loaded_executable);
 }
 

@@ -36,12 +36,14 @@ struct Launch {
         std::memcpy(aside.bytes(), r.bytes(), r.type.bytes());
         r = aside;
       }
-    for (size_t i = 0; i < results.size(); ++i) std::memcpy(outputs[i]->data(), results[i].bytes(), results[i].type.bytes());
+    for (size_t i = 0; i < results.size(); ++i)
+      std::memcpy(outputs[i]->data(), results[i].bytes(), results[i].type.bytes());
     return {};
   }
 };
 
-Error CheckDevices(const PJRT_LoadedExecutable& executable, const PJRT_LoadedExecutable_Execute_Args& args, std::vector<PJRT_Device*>* devices) {
+Error CheckDevices(const PJRT_LoadedExecutable& executable, const PJRT_LoadedExecutable_Execute_Args& args,
+                   std::vector<PJRT_Device*>* devices) {
   *devices = executable.devices;
   if (args.execute_device) {
     if (args.num_devices != 1) return Invalid("Execute with a device given takes one argument list");
@@ -51,23 +53,29 @@ Error CheckDevices(const PJRT_LoadedExecutable& executable, const PJRT_LoadedExe
   }
   if (devices->empty()) return Invalid("Execute of a portable executable needs execute_device");
   if (devices->size() != args.num_devices)
-    return Invalid("Attempted to execute with " + std::to_string(args.num_devices) + " argument lists when local device count is " + std::to_string(devices->size()));
+    return Invalid("Attempted to execute with " + std::to_string(args.num_devices) +
+                   " argument lists when local device count is " + std::to_string(devices->size()));
   return {};
 }
 
 // Checks the arguments of one device and takes their memory, but changes nothing. `donated` gets true for each argument
 // that the program aliases and the caller allows.
-Error TakeArguments(PJRT_Buffer* const* buffers, size_t count, const std::set<int64_t>& not_donatable, Launch* launch, std::vector<bool>* donated) {
+Error TakeArguments(PJRT_Buffer* const* buffers, size_t count, const std::set<int64_t>& not_donatable, Launch* launch,
+                    std::vector<bool>* donated) {
   const Program& p = *launch->program;
   const Function& main = p.module->main();
   if (count != main.arg_types.size())
-    return Invalid("Execution supplied " + std::to_string(count) + " buffers but compiled program expected " + std::to_string(main.arg_types.size()) + " buffers");
+    return Invalid("Execution supplied " + std::to_string(count) + " buffers but compiled program expected " +
+                   std::to_string(main.arg_types.size()) + " buffers");
   for (size_t i = 0; i < count; ++i) {
     PJRT_Buffer* b = buffers[i];
     std::string which = "argument " + std::to_string(i);
     if (!b) return Invalid(which + " is null");
-    if (!(b->type == main.arg_types[i])) return Invalid(which + " is " + b->type.ToString() + ", the program takes " + main.arg_types[i].ToString());
-    if (b->device != launch->device) return Invalid(which + " is on " + b->device->description.text + ", the program runs on " + launch->device->description.text);
+    if (!(b->type == main.arg_types[i]))
+      return Invalid(which + " is " + b->type.ToString() + ", the program takes " + main.arg_types[i].ToString());
+    if (b->device != launch->device)
+      return Invalid(which + " is on " + b->device->description.text + ", the program runs on " +
+                     launch->device->description.text);
     std::lock_guard lock(b->mutex);
     if (!b->memory) return Invalid(which + ": Buffer has been deleted or donated.");
     launch->inputs.push_back(b->memory);
@@ -77,7 +85,8 @@ Error TakeArguments(PJRT_Buffer* const* buffers, size_t count, const std::set<in
   for (size_t i = 0; i < count; ++i)
     for (size_t j = 0; j < count; ++j)
       if (i != j && (*donated)[i] && buffers[i] == buffers[j])
-        return Invalid("Attempt to donate the same buffer twice in Execute() (arguments " + std::to_string(i) + " and " + std::to_string(j) + ")");
+        return Invalid("Attempt to donate the same buffer twice in Execute() (arguments " + std::to_string(i) +
+                       " and " + std::to_string(j) + ")");
   return {};
 }
 
@@ -88,14 +97,16 @@ Error TakeOutputs(PJRT_Buffer* const* buffers, const std::vector<bool>& donated,
   for (size_t i = 0; i < donated.size(); ++i) {
     std::lock_guard lock(buffers[i]->mutex);
     // As XLA:CPU: held or read-only memory is donated in name only.
-    if (donated[i] && launch->inputs[i]->writable() && buffers[i]->external_references == 0) launch->outputs[launch->program->alias[i]] = launch->inputs[i];
+    if (donated[i] && launch->inputs[i]->writable() && buffers[i]->external_references == 0)
+      launch->outputs[launch->program->alias[i]] = launch->inputs[i];
   }
   bool asynchronous = ControlState::Get().delay_us >= 0;
   for (size_t k = 0; k < launch->outputs.size(); ++k) {
     if (launch->outputs[k]) continue;
     size_t bytes = main.result_types[k].bytes();
     launch->outputs[k] = Memory::AllocateCounted(bytes);
-    if (!launch->outputs[k]) return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
+    if (!launch->outputs[k])
+      return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
     if (asynchronous) std::memset(launch->outputs[k]->data(), 0xFD, bytes);
   }
   return {};
@@ -116,13 +127,17 @@ Error ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args* args) {
 Error LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args) {
   const PJRT_LoadedExecutable& executable = *args->executable;
   if (!args->options) return Invalid("no execute options");
-  if (Error e = CheckStructSize("PJRT_ExecuteOptions", PJRT_ExecuteOptions_STRUCT_SIZE, args->options->struct_size); !e.ok()) return e;
+  if (Error e = CheckStructSize("PJRT_ExecuteOptions", PJRT_ExecuteOptions_STRUCT_SIZE, args->options->struct_size);
+      !e.ok())
+    return e;
   if (executable.deleted) return Invalid("Execute of a deleted executable");
-  if (!executable.program->not_executed.empty()) return {kUnimplemented, "the fake plugin does not execute " + executable.program->not_executed};
+  if (!executable.program->not_executed.empty())
+    return {kUnimplemented, "the fake plugin does not execute " + executable.program->not_executed};
   std::vector<PJRT_Device*> devices;
   if (Error e = CheckDevices(executable, *args, &devices); !e.ok()) return e;
-  std::set<int64_t> not_donatable(args->options->non_donatable_input_indices,
-                                  args->options->non_donatable_input_indices + args->options->num_non_donatable_input_indices);
+  std::set<int64_t> not_donatable(
+      args->options->non_donatable_input_indices,
+      args->options->non_donatable_input_indices + args->options->num_non_donatable_input_indices);
   std::vector<std::shared_ptr<Launch>> launches;
   std::vector<std::vector<bool>> donated(devices.size());
   for (size_t d = 0; d < devices.size(); ++d) {
@@ -130,7 +145,8 @@ Error LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args) {
     launches[d]->program = executable.program;
     launches[d]->device = devices[d];
     PJRT_Buffer* const* buffers = args->num_args ? args->argument_lists[d] : nullptr;
-    if (Error e = TakeArguments(buffers, args->num_args, not_donatable, launches[d].get(), &donated[d]); !e.ok()) return e;
+    if (Error e = TakeArguments(buffers, args->num_args, not_donatable, launches[d].get(), &donated[d]); !e.ok())
+      return e;
     if (Error e = TakeOutputs(buffers, donated[d], launches[d].get()); !e.ok()) return e;
   }
   // Nothing can fail from here on before the program runs.

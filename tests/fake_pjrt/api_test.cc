@@ -91,7 +91,8 @@ TEST_F(Api, TableIsComplete) {
   const PJRT_Api* api = GetPjrtApi();
   EXPECT_EQ(api->struct_size, PJRT_Api_STRUCT_SIZE);
   auto slots = reinterpret_cast<void* const*>(&api->PJRT_Error_Destroy);
-  for (size_t i = 0; i < (PJRT_Api_STRUCT_SIZE - offsetof(PJRT_Api, PJRT_Error_Destroy)) / sizeof(void*); ++i) EXPECT_NE(slots[i], nullptr) << "slot " << i;
+  for (size_t i = 0; i < (PJRT_Api_STRUCT_SIZE - offsetof(PJRT_Api, PJRT_Error_Destroy)) / sizeof(void*); ++i)
+    EXPECT_NE(slots[i], nullptr) << "slot " << i;
 }
 
 TEST_F(Api, StructSizesAreChecked) {
@@ -329,7 +330,7 @@ TEST_F(Api, CountsCalls) {
   Fake().Destroy(Ones());
   EXPECT_EQ(fake_pjrt_calls("PJRT_Client_BufferFromHostBuffer"), 1);
   EXPECT_EQ(fake_pjrt_calls("Buffer_Destroy"), 1);
-  EXPECT_EQ(fake_pjrt_total_calls(), 3);     // and Event_Destroy
+  EXPECT_EQ(fake_pjrt_total_calls(), 3);  // and Event_Destroy
   EXPECT_EQ(fake_pjrt_fallible_calls(), 1);
   fake_pjrt_reset();
   EXPECT_EQ(fake_pjrt_total_calls(), 0);

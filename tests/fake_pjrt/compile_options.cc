@@ -15,11 +15,20 @@ class Reader {
     uint64_t tag = Varint();
     field = static_cast<int>(tag >> 3);
     switch (tag & 7) {
-      case 0: number = Varint(); break;
-      case 1: Take(8); break;
-      case 2: text = Take(Varint()); break;
-      case 5: Take(4); break;
-      default: damaged_ = true;
+      case 0:
+        number = Varint();
+        break;
+      case 1:
+        Take(8);
+        break;
+      case 2:
+        text = Take(Varint());
+        break;
+      case 5:
+        Take(4);
+        break;
+      default:
+        damaged_ = true;
     }
     return !damaged_;
   }
@@ -103,7 +112,8 @@ Error ReadCompileOptions(std::string_view bytes, CompileOptions* options) {
   }
   if (!ok || r.damaged()) return Invalid("PJRT_Client_Compile: failed to deserialize CompileOptionsProto");
   if (!has_build_options) options->num_replicas = options->num_partitions = 0;
-  if (options->num_replicas < 1 || options->num_partitions < 1) return Invalid("num_replicas and num_partitions must be positive");
+  if (options->num_replicas < 1 || options->num_partitions < 1)
+    return Invalid("num_replicas and num_partitions must be positive");
   return {};
 }
 

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 #define FAKE_PJRT_EXPORT __attribute__((visibility("default")))
 
-// Everything back to the start: counters, asked-for failures, synchronous mode, no memory limit. Waits for executions in
-// flight. Live objects are not touched.
+// Everything back to the start: counters, asked-for failures, synchronous mode, no memory limit. Waits for executions
+// in flight. Live objects are not touched.
 FAKE_PJRT_EXPORT void fake_pjrt_reset(void);
 
 // Calls since the last reset. A fallible call returns PJRT_Error* and is neither PJRT_Error_* nor a PJRT_*_Destroy.
@@ -35,15 +35,16 @@ FAKE_PJRT_EXPORT void fake_pjrt_set_async(int64_t delay_us);
 // Allocations of buffers that would make fake_pjrt_live_bytes exceed `bytes` fail with code 8 (0: no limit).
 FAKE_PJRT_EXPORT void fake_pjrt_set_memory_limit(int64_t bytes);
 
-// Objects that the caller has not destroyed yet, and the device memory held (zero-copy memory of the host is not counted).
+// Objects that the caller has not destroyed yet, and the device memory held (zero-copy memory of the host is not
+// counted).
 FAKE_PJRT_EXPORT int64_t fake_pjrt_live_buffers(void);
 FAKE_PJRT_EXPORT int64_t fake_pjrt_live_bytes(void);
 FAKE_PJRT_EXPORT int64_t fake_pjrt_live_executables(void);  // loaded ones
 FAKE_PJRT_EXPORT int64_t fake_pjrt_live_events(void);
 FAKE_PJRT_EXPORT int64_t fake_pjrt_live_errors(void);
 
-// The text of the last program given to PJRT_Client_Compile, also when that failed. Writes at most `size` bytes including
-// the final 0, returns the full length without it.
+// The text of the last program given to PJRT_Client_Compile, also when that failed. Writes at most `size` bytes
+// including the final 0, returns the full length without it.
 FAKE_PJRT_EXPORT int64_t fake_pjrt_last_program(char* text, size_t size);
 
 #if defined(__cplusplus)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar functions -> verify and eval of elementwise operators. A function object F has a template Apply, constrained to
-// the C++ types it is defined for; everything else follows from that.
+// Scalar functions -> verify and eval of elementwise operators. A function object F has a template Apply, constrained
+// to the C++ types it is defined for; everything else follows from that.
 #pragma once
 #include <concepts>
 #include <type_traits>
@@ -46,7 +46,8 @@ DType ResultDType(DType dtype) {
 template <class F, bool kBinary>
 std::string VerifyElementwise(const Op& op) {
   const Type& a = op.operand_types[0];
-  if (kBinary && !(op.operand_types[1] == a)) return "operands are " + a.ToString() + " and " + op.operand_types[1].ToString();
+  if (kBinary && !(op.operand_types[1] == a))
+    return "operands are " + a.ToString() + " and " + op.operand_types[1].ToString();
   DType result = ResultDType<F, kBinary>(a.dtype);
   if (result == DType::kInvalid) return std::string("not defined for ") + tpu::HloName(a.dtype);
   return WrongResult(op, a.With(result));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fake knows about each operator: its signature, its typing rule, and how to run it. One table a family, at the
-// end of ops_<family>.cc.
+// What the fake knows about each operator: its signature, its typing rule, and how to run it. One table a family, at
+// the end of ops_<family>.cc.
 #pragma once
 #include <string>
 #include <string_view>

@@ -15,24 +15,32 @@ inline constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 struct Add {
   template <class T>
   static T Apply(T a, T b) {
-    if constexpr (Bool<T>) return a || b;
-    else if constexpr (Integer<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else return a + b;
+    if constexpr (Bool<T>)
+      return a || b;
+    else if constexpr (Integer<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else
+      return a + b;
   }
 };
 struct Subtract {
   template <Number T>
   static T Apply(T a, T b) {
-    if constexpr (Integer<T>) return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-    else return a - b;
+    if constexpr (Integer<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+    else
+      return a - b;
   }
 };
 struct Multiply {
   template <class T>
   static T Apply(T a, T b) {
-    if constexpr (Bool<T>) return a && b;
-    else if constexpr (Integer<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    if constexpr (Bool<T>)
+      return a && b;
+    else if constexpr (Integer<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
   }
 };
 struct Divide {
@@ -103,12 +111,12 @@ struct Atan2 {
     }
   }
 };
-#define LOGICAL(name, operator_)                \
-  struct name {                                 \
-    template <std::integral T>                  \
-    static T Apply(T a, T b) {                  \
-      return static_cast<T>(a operator_ b);     \
-    }                                           \
+#define LOGICAL(name, operator_)            \
+  struct name {                             \
+    template <std::integral T>              \
+    static T Apply(T a, T b) {              \
+      return static_cast<T>(a operator_ b); \
+    }                                       \
   };
 LOGICAL(And, &)
 LOGICAL(Or, |)
@@ -132,7 +140,8 @@ struct ShiftRightArithmetic {
   template <Integer T>
   static T Apply(T a, T b) {
     auto n = static_cast<std::make_unsigned_t<T>>(b);
-    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (n >= kBits<T> ? kBits<T> - 1 : static_cast<int>(n)));
+    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >>
+                          (n >= kBits<T> ? kBits<T> - 1 : static_cast<int>(n)));
   }
 };
 struct MakeComplex {

@@ -13,7 +13,8 @@ const Type kPredicate{DType::kBool, {}};
 
 std::string VerifyWhile(const Op& op) {
   if (op.result_types != op.operand_types) return "results and operands have different types";
-  if (op.regions[0].arg_types != op.operand_types || op.regions[1].arg_types != op.operand_types) return "region arguments do not match the operands";
+  if (op.regions[0].arg_types != op.operand_types || op.regions[1].arg_types != op.operand_types)
+    return "region arguments do not match the operands";
   if (op.regions[0].result_types != std::vector<Type>{kPredicate}) return "the condition must return one tensor<i1>";
   return op.regions[1].result_types == op.operand_types ? "" : "the body must return the operands' types";
 }
@@ -59,7 +60,9 @@ Error EvalCase(Interpreter& interpreter, const Op& op, const std::vector<Tensor>
   return interpreter.RunRegion(op.regions[index], {}, out);
 }
 
-std::string VerifySameTypes(const Op& op) { return op.result_types == op.operand_types ? "" : "results and operands have different types"; }
+std::string VerifySameTypes(const Op& op) {
+  return op.result_types == op.operand_types ? "" : "results and operands have different types";
+}
 
 Error EvalForward(Interpreter&, const Op&, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
   *out = in;
@@ -89,12 +92,28 @@ const std::vector<OpDef>& ControlOps() {
 const std::vector<OpDef>& KnownOps() {
   static const auto* ops = [] {
     auto* list = new std::vector<OpDef>;
-    for (const char* name : {"stablehlo.all_gather",      "stablehlo.all_reduce",        "stablehlo.all_to_all",       "stablehlo.batch_norm_grad",
-                             "stablehlo.batch_norm_inference", "stablehlo.batch_norm_training", "stablehlo.cholesky",         "stablehlo.collective_broadcast",
-                             "stablehlo.collective_permute",   "stablehlo.composite",           "stablehlo.convolution",      "stablehlo.custom_call",
-                             "stablehlo.fft",                  "stablehlo.get_dimension_size",  "stablehlo.partition_id",     "stablehlo.reduce_scatter",
-                             "stablehlo.replica_id",           "stablehlo.rng",                 "stablehlo.rng_bit_generator", "stablehlo.set_dimension_size",
-                             "stablehlo.triangular_solve",     "chlo.ragged_dot"})
+    for (const char* name : {"stablehlo.all_gather",
+                             "stablehlo.all_reduce",
+                             "stablehlo.all_to_all",
+                             "stablehlo.batch_norm_grad",
+                             "stablehlo.batch_norm_inference",
+                             "stablehlo.batch_norm_training",
+                             "stablehlo.cholesky",
+                             "stablehlo.collective_broadcast",
+                             "stablehlo.collective_permute",
+                             "stablehlo.composite",
+                             "stablehlo.convolution",
+                             "stablehlo.custom_call",
+                             "stablehlo.fft",
+                             "stablehlo.get_dimension_size",
+                             "stablehlo.partition_id",
+                             "stablehlo.reduce_scatter",
+                             "stablehlo.replica_id",
+                             "stablehlo.rng",
+                             "stablehlo.rng_bit_generator",
+                             "stablehlo.set_dimension_size",
+                             "stablehlo.triangular_solve",
+                             "chlo.ragged_dot"})
       list->push_back({name, 0, kAny, kAny, kAny, {}});
     return list;
   }();

@@ -24,7 +24,7 @@ std::string VerifyCompare(const Op& op) {
   if (tpu::IsComplex(a.dtype) && !equality) return "complex numbers have no order";
   if (const Attr& type = op.attr("compare_type")) {
     const std::string& t = type.text;
-    bool fits = t == "NOTYPE" || (tpu::IsFloat(a.dtype) ? t == "FLOAT" || t == "TOTALORDER"
+    bool fits = t == "NOTYPE" || (tpu::IsFloat(a.dtype)     ? t == "FLOAT" || t == "TOTALORDER"
                                   : tpu::IsComplex(a.dtype) ? t == "FLOAT"
                                   : tpu::IsSigned(a.dtype)  ? t == "SIGNED"
                                                             : t == "UNSIGNED");
@@ -76,7 +76,8 @@ Error EvalCompare(Interpreter& interpreter, const Op& op, const std::vector<Tens
 std::string VerifySelect(const Op& op) {
   const Type &p = op.operand_types[0], &a = op.operand_types[1];
   if (p.dtype != DType::kBool) return "the predicate is " + p.ToString();
-  if (!(op.operand_types[2] == a)) return "the alternatives are " + a.ToString() + " and " + op.operand_types[2].ToString();
+  if (!(op.operand_types[2] == a))
+    return "the alternatives are " + a.ToString() + " and " + op.operand_types[2].ToString();
   if (!p.dims.empty())
     if (std::string wrong = NeedSameDims(op, 0, a.dims); !wrong.empty()) return wrong;
   return WrongResult(op, a);
@@ -173,7 +174,8 @@ std::string VerifyBitcast(const Op& op) {
   size_t from = tpu::ItemSize(a.dtype), to = tpu::ItemSize(r.dtype);
   if (from > to) expected.push_back(static_cast<int64_t>(from / to));
   if (from < to) {
-    if (expected.empty() || expected.back() != static_cast<int64_t>(to / from)) return "the last dimension does not hold one element";
+    if (expected.empty() || expected.back() != static_cast<int64_t>(to / from))
+      return "the last dimension does not hold one element";
     expected.pop_back();
   }
   return WrongResult(op, a.With(r.dtype).With(expected));
@@ -201,7 +203,8 @@ double RoundToFormat(double x, int exponent_bits, int mantissa_bits) {
   return rounded;
 }
 
-Error EvalReducePrecision(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
+Error EvalReducePrecision(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
+                          std::vector<Tensor>* out) {
   Tensor a = Widened(in[0]);
   Type type = interpreter.ResultType(op);
   Tensor r = Tensor::Empty(a.type);
@@ -220,14 +223,26 @@ const std::vector<OpDef>& ConvertOps() {
   static const auto* ops = new std::vector<OpDef>{
       {"stablehlo.bitcast_convert", 1, 1, 1, 0, {}, VerifyBitcast, EvalBitcast, true},
       {"stablehlo.clamp", 3, 3, 1, 0, {}, VerifyClamp, EvalClamp, true},
-      {"stablehlo.compare", 2, 2, 1, 0,
+      {"stablehlo.compare",
+       2,
+       2,
+       1,
+       0,
        {{"comparison_direction", Kind::kEnum, true, "stablehlo.comparison_direction"},
         {"compare_type", Kind::kEnum, false, "stablehlo.comparison_type"}},
-       VerifyCompare, EvalCompare, true},
+       VerifyCompare,
+       EvalCompare,
+       true},
       {"stablehlo.convert", 1, 1, 1, 0, {}, VerifyConvert, EvalConvert, true},
-      {"stablehlo.reduce_precision", 1, 1, 1, 0,
+      {"stablehlo.reduce_precision",
+       1,
+       1,
+       1,
+       0,
        {{"exponent_bits", Kind::kInt, true, "i32"}, {"mantissa_bits", Kind::kInt, true, "i32"}},
-       VerifyReducePrecision, EvalReducePrecision, true},
+       VerifyReducePrecision,
+       EvalReducePrecision,
+       true},
       {"stablehlo.select", 3, 3, 1, 0, {}, VerifySelect, EvalSelect, true},
   };
   return *ops;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")  // vectorises the inner loop of Multiply: 4 times faster training tests in -O2 builds
+#endif
 #include <algorithm>
 
 #include "interpreter.h"
@@ -34,18 +37,20 @@ std::string VerifyDot(const Op& op) {
   DotDims d(op);
   const Type &lhs = op.operand_types[0], &rhs = op.operand_types[1], &result = op.result_types[0];
   for (const NamedAttr& f : op.attr("dot_dimension_numbers").fields)
-    if (f.name != "lhs_batching_dimensions" && f.name != "rhs_batching_dimensions" && f.name != "lhs_contracting_dimensions" &&
-        f.name != "rhs_contracting_dimensions")
+    if (f.name != "lhs_batching_dimensions" && f.name != "rhs_batching_dimensions" &&
+        f.name != "lhs_contracting_dimensions" && f.name != "rhs_contracting_dimensions")
       return "unknown field " + f.name;
   if (d.lhs_batch.size() != d.rhs_batch.size() || d.lhs_contract.size() != d.rhs_contract.size())
     return "the dimension lists of both sides differ in length";
-  auto in_range = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b, const std::vector<int64_t>& rest, size_t rank) {
+  auto in_range = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b, const std::vector<int64_t>& rest,
+                     size_t rank) {
     for (const auto* list : {&a, &b})
       for (int64_t x : *list)
         if (x < 0 || x >= static_cast<int64_t>(rank)) return false;
     return a.size() + b.size() + rest.size() == rank;  // false when one repeats
   };
-  if (!in_range(d.lhs_batch, d.lhs_contract, d.lhs_free, lhs.rank()) || !in_range(d.rhs_batch, d.rhs_contract, d.rhs_free, rhs.rank()))
+  if (!in_range(d.lhs_batch, d.lhs_contract, d.lhs_free, lhs.rank()) ||
+      !in_range(d.rhs_batch, d.rhs_contract, d.rhs_free, rhs.rank()))
     return "a dimension is out of range or repeats";
   Dims dims;
   for (size_t i = 0; i < d.lhs_batch.size(); ++i) {
@@ -59,7 +64,8 @@ std::string VerifyDot(const Op& op) {
   if (const Attr& precision = op.attr("precision_config")) {
     if (precision.list.size() != 2 && !precision.list.empty()) return "precision_config needs two entries";
     for (const Attr& p : precision.list)
-      if (p.name != "stablehlo.precision" || (p.text != "DEFAULT" && p.text != "HIGH" && p.text != "HIGHEST")) return "bad precision " + p.text;
+      if (p.name != "stablehlo.precision" || (p.text != "DEFAULT" && p.text != "HIGH" && p.text != "HIGHEST"))
+        return "bad precision " + p.text;
   }
   if (lhs.dtype == DType::kBool) return "not executed for i1 by any engine";
   return WrongResult(op, result.With(dims));
@@ -133,11 +139,16 @@ Error EvalDot(Interpreter&, const Op& op, const std::vector<Tensor>& in, std::ve
 
 const std::vector<OpDef>& DotOps() {
   static const auto* ops = new std::vector<OpDef>{
-      {"stablehlo.dot_general", 2, 2, 1, 0,
+      {"stablehlo.dot_general",
+       2,
+       2,
+       1,
+       0,
        {{"dot_dimension_numbers", Kind::kStruct, true, "stablehlo.dot"},
         {"precision_config", Kind::kList},
         {"algorithm", Kind::kStruct, false, "stablehlo.dot_algorithm"}},
-       VerifyDot, EvalDot},
+       VerifyDot,
+       EvalDot},
   };
   return *ops;
 }

@@ -28,13 +28,15 @@ struct IndexDims {
 
   static IndexDims OfGather(const Op& op) {
     const Attr& a = op.attr("dimension_numbers");
-    return {a.Field("offset_dims").Ints(),          a.Field("collapsed_slice_dims").Ints(), a.Field("operand_batching_dims").Ints(),
-            a.Field("start_indices_batching_dims").Ints(), a.Field("start_index_map").Ints(),      a.Field("index_vector_dim").number};
+    return {a.Field("offset_dims").Ints(),           a.Field("collapsed_slice_dims").Ints(),
+            a.Field("operand_batching_dims").Ints(), a.Field("start_indices_batching_dims").Ints(),
+            a.Field("start_index_map").Ints(),       a.Field("index_vector_dim").number};
   }
   static IndexDims OfScatter(const Op& op) {
     const Attr& a = op.attr("scatter_dimension_numbers");
-    return {a.Field("update_window_dims").Ints(),          a.Field("inserted_window_dims").Ints(),         a.Field("input_batching_dims").Ints(),
-            a.Field("scatter_indices_batching_dims").Ints(), a.Field("scatter_dims_to_operand_dims").Ints(), a.Field("index_vector_dim").number};
+    return {a.Field("update_window_dims").Ints(),           a.Field("inserted_window_dims").Ints(),
+            a.Field("input_batching_dims").Ints(),          a.Field("scatter_indices_batching_dims").Ints(),
+            a.Field("scatter_dims_to_operand_dims").Ints(), a.Field("index_vector_dim").number};
   }
 
   // The dims of `data` that windows have, in order.
@@ -56,23 +58,30 @@ struct IndexDims {
     if (!tpu::IsInteger(indices.dtype)) return "indices are " + indices.ToString();
     if (vector_dim < 0 || vector_dim > index_rank) return "index_vector_dim is out of range";
     int64_t components = vector_dim == index_rank ? 1 : indices.dims[vector_dim];
-    if (static_cast<int64_t>(index_map.size()) != components) return "the index map has " + std::to_string(index_map.size()) + " entries for " + std::to_string(components) + " components";
+    if (static_cast<int64_t>(index_map.size()) != components)
+      return "the index map has " + std::to_string(index_map.size()) + " entries for " + std::to_string(components) +
+             " components";
     auto distinct = [](Ints list, int64_t limit) {
       std::sort(list.begin(), list.end());
-      return std::adjacent_find(list.begin(), list.end()) == list.end() && (list.empty() || (list.front() >= 0 && list.back() < limit));
+      return std::adjacent_find(list.begin(), list.end()) == list.end() &&
+             (list.empty() || (list.front() >= 0 && list.back() < limit));
     };
     Ints taken = collapsed;
     taken.insert(taken.end(), data_batching.begin(), data_batching.end());
-    if (!distinct(taken, rank) || !distinct(index_map, rank) || !distinct(window_dims, static_cast<int64_t>(moved_rank)) || !distinct(index_batching, index_rank))
+    if (!distinct(taken, rank) || !distinct(index_map, rank) ||
+        !distinct(window_dims, static_cast<int64_t>(moved_rank)) || !distinct(index_batching, index_rank))
       return "a dimension is out of range or repeats";
     for (const Ints* list : {&window_dims, &collapsed})
       if (!std::is_sorted(list->begin(), list->end())) return "dimension lists must be sorted";
     if (data_batching.size() != index_batching.size()) return "batching lists of different length";
     for (size_t i = 0; i < data_batching.size(); ++i) {
       if (Has(index_map, data_batching[i])) return "a batching dimension is indexed";
-      if (index_batching[i] == vector_dim || data.dims[data_batching[i]] != indices.dims[index_batching[i]]) return "batching dimensions do not fit";
+      if (index_batching[i] == vector_dim || data.dims[data_batching[i]] != indices.dims[index_batching[i]])
+        return "batching dimensions do not fit";
     }
-    if (KeptDims(data.rank()).size() != window_dims.size()) return "the windows have " + std::to_string(window_dims.size()) + " dimensions, expected " + std::to_string(KeptDims(data.rank()).size());
+    if (KeptDims(data.rank()).size() != window_dims.size())
+      return "the windows have " + std::to_string(window_dims.size()) + " dimensions, expected " +
+             std::to_string(KeptDims(data.rank()).size());
     if (moved_rank != window_dims.size() + BatchShape(indices).size()) return "wrong rank";
     return "";
   }
@@ -90,7 +99,8 @@ std::vector<Dims> WindowStarts(const IndexDims& dims, const Type& data, const Te
     int64_t position = 0;
     for (size_t d = 0; d < full.size(); ++d) position += full[d] * strides[d];
     for (size_t k = 0; k < dims.index_map.size(); ++k) {
-      int64_t value = IntegerAt(indices, position + (has_vector ? static_cast<int64_t>(k) * strides[dims.vector_dim] : 0));
+      int64_t value =
+          IntegerAt(indices, position + (has_vector ? static_cast<int64_t>(k) * strides[dims.vector_dim] : 0));
       if (indices.type.dtype == DType::kU64 && value < 0) value = data.dims[dims.index_map[k]];
       start[dims.index_map[k]] = value;
     }
@@ -149,8 +159,9 @@ std::string CheckFields(const Attr& a, std::initializer_list<std::string_view> k
 
 std::string VerifyGather(const Op& op) {
   const Type &data = op.operand_types[0], &indices = op.operand_types[1], &result = op.result_types[0];
-  if (std::string wrong = CheckFields(op.attr("dimension_numbers"), {"offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims",
-                                                                     "start_index_map", "index_vector_dim"});
+  if (std::string wrong = CheckFields(op.attr("dimension_numbers"),
+                                      {"offset_dims", "collapsed_slice_dims", "operand_batching_dims",
+                                       "start_indices_batching_dims", "start_index_map", "index_vector_dim"});
       !wrong.empty())
     return wrong;
   IndexDims dims = IndexDims::OfGather(op);
@@ -159,12 +170,14 @@ std::string VerifyGather(const Op& op) {
   if (sizes.size() != data.rank()) return "one slice size a dimension is needed";
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] < 0 || sizes[d] > data.dims[d]) return "slice size " + std::to_string(d) + " is out of range";
-    if ((Has(dims.collapsed, d) || Has(dims.data_batching, d)) && sizes[d] > 1) return "slice size " + std::to_string(d) + " must be 1";
+    if ((Has(dims.collapsed, d) || Has(dims.data_batching, d)) && sizes[d] > 1)
+      return "slice size " + std::to_string(d) + " must be 1";
   }
   Dims expected, batch = dims.BatchShape(indices);
   Ints kept = dims.KeptDims(data.rank());
   size_t next_kept = 0, next_batch = 0;
-  for (size_t d = 0; d < result.rank(); ++d) expected.push_back(Has(dims.window_dims, d) ? sizes[kept[next_kept++]] : batch[next_batch++]);
+  for (size_t d = 0; d < result.rank(); ++d)
+    expected.push_back(Has(dims.window_dims, d) ? sizes[kept[next_kept++]] : batch[next_batch++]);
   return WrongResult(op, data.With(expected));
 }
 
@@ -178,9 +191,11 @@ Error EvalGather(Interpreter&, const Op& op, const std::vector<Tensor>& in, std:
   size_t item = tpu::ItemSize(data.dtype);
   for (size_t b = 0; b < starts.size() && !layout.moved_window.empty(); ++b) {
     int64_t start = 0;
-    for (size_t d = 0; d < strides.size(); ++d) start += std::clamp<int64_t>(starts[b][d], 0, data.dims[d] - layout.window[d]) * strides[d];
+    for (size_t d = 0; d < strides.size(); ++d)
+      start += std::clamp<int64_t>(starts[b][d], 0, data.dims[d] - layout.window[d]) * strides[d];
     for (size_t w = 0; w < layout.moved_window.size(); ++w)
-      std::memcpy(result.bytes() + (layout.moved_batch[b] + layout.moved_window[w]) * item, in[0].bytes() + (start + layout.data_window[w]) * item, item);
+      std::memcpy(result.bytes() + (layout.moved_batch[b] + layout.moved_window[w]) * item,
+                  in[0].bytes() + (start + layout.data_window[w]) * item, item);
   }
   out->push_back(result);
   return {};
@@ -190,9 +205,12 @@ Error EvalGather(Interpreter&, const Op& op, const std::vector<Tensor>& in, std:
 
 std::string VerifyScatter(const Op& op) {
   size_t count = op.operand_types.size() / 2;
-  if (op.operand_types.size() != 2 * count + 1 || op.result_types.size() != count) return "N inputs, indices, N updates and N results are needed";
-  if (std::string wrong = CheckFields(op.attr("scatter_dimension_numbers"), {"update_window_dims", "inserted_window_dims", "input_batching_dims",
-                                                                             "scatter_indices_batching_dims", "scatter_dims_to_operand_dims", "index_vector_dim"});
+  if (op.operand_types.size() != 2 * count + 1 || op.result_types.size() != count)
+    return "N inputs, indices, N updates and N results are needed";
+  if (std::string wrong =
+          CheckFields(op.attr("scatter_dimension_numbers"),
+                      {"update_window_dims", "inserted_window_dims", "input_batching_dims",
+                       "scatter_indices_batching_dims", "scatter_dims_to_operand_dims", "index_vector_dim"});
       !wrong.empty())
     return wrong;
   const Type &data = op.operand_types[0], &indices = op.operand_types[count], &updates = op.operand_types[count + 1];
@@ -202,13 +220,15 @@ std::string VerifyScatter(const Op& op) {
   Ints kept = dims.KeptDims(data.rank());
   size_t next_kept = 0, next_batch = 0;
   for (size_t d = 0; d < updates.rank(); ++d) {
-    if (Has(dims.window_dims, d) ? updates.dims[d] > data.dims[kept[next_kept++]] : updates.dims[d] != batch[next_batch++])
+    if (Has(dims.window_dims, d) ? updates.dims[d] > data.dims[kept[next_kept++]]
+                                 : updates.dims[d] != batch[next_batch++])
       return "dimension " + std::to_string(d) + " of the updates does not fit";
   }
   for (size_t i = 0; i < count; ++i) {
     const Type& t = op.operand_types[i];
     if (std::string wrong = NeedSameDims(op, i, data.dims); !wrong.empty()) return wrong;
-    if (!(op.operand_types[count + 1 + i] == updates.With(t.dtype))) return "update " + std::to_string(i) + " is " + op.operand_types[count + 1 + i].ToString();
+    if (!(op.operand_types[count + 1 + i] == updates.With(t.dtype)))
+      return "update " + std::to_string(i) + " is " + op.operand_types[count + 1 + i].ToString();
     if (std::string wrong = WrongResult(op, t, i); !wrong.empty()) return wrong;
   }
   std::vector<DType> types = ElementTypes(op, 0, count);
@@ -259,7 +279,8 @@ Error EvalScatter(Interpreter& interpreter, const Op& op, const std::vector<Tens
     if (Error e = interpreter.RunScalarRegion(op.regions[0], args, &values); !e.ok()) return e;
     for (size_t k = 0; k < count; ++k) {
       size_t item = tpu::ItemSize(values[k].type.dtype);
-      for (int64_t i = 0; i < n; ++i) std::memcpy(results[k].bytes() + wave.to[i] * item, values[k].bytes() + i * item, item);
+      for (int64_t i = 0; i < n; ++i)
+        std::memcpy(results[k].bytes() + wave.to[i] * item, values[k].bytes() + i * item, item);
     }
   }
   for (Tensor& t : results) out->push_back(t);
@@ -270,12 +291,26 @@ Error EvalScatter(Interpreter& interpreter, const Op& op, const std::vector<Tens
 
 const std::vector<OpDef>& GatherOps() {
   static const auto* ops = new std::vector<OpDef>{
-      {"stablehlo.gather", 2, 2, 1, 0,
-       {{"dimension_numbers", Kind::kStruct, true, "stablehlo.gather"}, {"slice_sizes", Kind::kArray, true, "i64"}, {"indices_are_sorted", Kind::kBool}},
-       VerifyGather, EvalGather},
-      {"stablehlo.scatter", 3, kAny, kAny, 1,
-       {{"scatter_dimension_numbers", Kind::kStruct, true, "stablehlo.scatter"}, {"indices_are_sorted", Kind::kBool}, {"unique_indices", Kind::kBool}},
-       VerifyScatter, EvalScatter},
+      {"stablehlo.gather",
+       2,
+       2,
+       1,
+       0,
+       {{"dimension_numbers", Kind::kStruct, true, "stablehlo.gather"},
+        {"slice_sizes", Kind::kArray, true, "i64"},
+        {"indices_are_sorted", Kind::kBool}},
+       VerifyGather,
+       EvalGather},
+      {"stablehlo.scatter",
+       3,
+       kAny,
+       kAny,
+       1,
+       {{"scatter_dimension_numbers", Kind::kStruct, true, "stablehlo.scatter"},
+        {"indices_are_sorted", Kind::kBool},
+        {"unique_indices", Kind::kBool}},
+       VerifyScatter,
+       EvalScatter},
   };
   return *ops;
 }

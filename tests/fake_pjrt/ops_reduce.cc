@@ -19,7 +19,8 @@ std::string CheckInputsAndInits(const Op& op, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (std::string wrong = NeedSameDims(op, i, op.operand_types[0].dims); !wrong.empty()) return wrong;
     const Type& init = op.operand_types[count + i];
-    if (!(init == Type{op.operand_types[i].dtype, {}})) return "initial value " + std::to_string(i) + " is " + init.ToString();
+    if (!(init == Type{op.operand_types[i].dtype, {}}))
+      return "initial value " + std::to_string(i) + " is " + init.ToString();
   }
   if (op.result_types.size() != count) return "as many results as inputs are needed";
   std::vector<DType> types = ElementTypes(op, 0, count);
@@ -28,7 +29,9 @@ std::string CheckInputsAndInits(const Op& op, size_t count) {
 
 Tensor Flat(const Tensor& t) { return t.Reshaped(Dims{t.type.numel()}); }
 
-Tensor SplatTo(const Tensor& scalar, const Dims& dims) { return CopyStrided(scalar, scalar.type.With(dims), Dims(dims.size(), 0)); }
+Tensor SplatTo(const Tensor& scalar, const Dims& dims) {
+  return CopyStrided(scalar, scalar.type.With(dims), Dims(dims.size(), 0));
+}
 
 // ---- reduce
 
@@ -120,7 +123,8 @@ struct Window {
         if (x < 1) return "window entries must be positive";
     }
     if (const Attr& p = op.attr("padding"))
-      if (p.dense.type.dims != Dims{static_cast<int64_t>(rank), 2} || p.dense.type.dtype != DType::kI64) return "padding should be " + std::to_string(rank) + "x2xi64";
+      if (p.dense.type.dims != Dims{static_cast<int64_t>(rank), 2} || p.dense.type.dtype != DType::kI64)
+        return "padding should be " + std::to_string(rank) + "x2xi64";
     result->clear();
     for (size_t d = 0; d < rank; ++d) {
       int64_t base = dims[d] == 0 ? 0 : (dims[d] - 1) * base_dilation[d] + 1;
@@ -152,7 +156,8 @@ std::string VerifyReduceWindow(const Op& op) {
   return "";
 }
 
-Error EvalReduceWindow(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
+Error EvalReduceWindow(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
+                       std::vector<Tensor>* out) {
   size_t count = in.size() / 2;
   const Dims &from = in[0].type.dims, &to = op.result_types[0].dims;
   Window window(op, from.size());
@@ -192,7 +197,8 @@ std::string VerifySelectAndScatter(const Op& op) {
   return WrongResult(op, a);
 }
 
-Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
+Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
+                           std::vector<Tensor>* out) {
   const Dims &from = in[0].type.dims, &to = in[1].type.dims;
   Window window(op, from.size());
   Dims strides = RowMajorStrides(from), r(to.size());
@@ -212,12 +218,16 @@ Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::ve
         if (at < 0) continue;
         std::vector<Tensor> keep;
         if (best >= 0)
-          if (Error e = interpreter.RunScalarRegion(op.regions[0], {element(in[0], best), element(in[0], at)}, &keep); !e.ok()) return e;
+          if (Error e = interpreter.RunScalarRegion(op.regions[0], {element(in[0], best), element(in[0], at)}, &keep);
+              !e.ok())
+            return e;
         if (best < 0 || !keep[0].As<bool>()[0]) best = at;
       } while (NextIndex(window.size, &w));
       if (best >= 0) {
         std::vector<Tensor> sum;
-        if (Error e = interpreter.RunScalarRegion(op.regions[1], {element(result, best), element(in[1], source)}, &sum); !e.ok()) return e;
+        if (Error e = interpreter.RunScalarRegion(op.regions[1], {element(result, best), element(in[1], source)}, &sum);
+            !e.ok())
+          return e;
         std::memcpy(result.bytes() + best * item, sum[0].bytes(), item);
       }
       ++source;
@@ -233,7 +243,10 @@ std::string VerifyMap(const Op& op) {
   for (size_t i = 1; i < op.operand_types.size(); ++i)
     if (std::string wrong = NeedSameDims(op, i, dims); !wrong.empty()) return wrong;
   if (op.ints("dimensions").size() != dims.size()) return "dimensions must list all dimensions";
-  if (std::string wrong = CheckScalarRegion(op, ElementTypes(op, 0, op.operand_types.size()), {op.result_types[0].dtype}); !wrong.empty()) return wrong;
+  if (std::string wrong =
+          CheckScalarRegion(op, ElementTypes(op, 0, op.operand_types.size()), {op.result_types[0].dtype});
+      !wrong.empty())
+    return wrong;
   return WrongResult(op, op.result_types[0].With(dims));
 }
 
@@ -251,16 +264,28 @@ const std::vector<OpDef>& ReduceOps() {
   static const auto* ops = new std::vector<OpDef>{
       {"stablehlo.map", 1, kAny, 1, 1, {{"dimensions", Kind::kArray, true, "i64"}}, VerifyMap, EvalMap},
       {"stablehlo.reduce", 2, kAny, kAny, 1, {{"dimensions", Kind::kArray, true, "i64"}}, VerifyReduce, EvalReduce},
-      {"stablehlo.reduce_window", 2, kAny, kAny, 1,
+      {"stablehlo.reduce_window",
+       2,
+       kAny,
+       kAny,
+       1,
        {{"window_dimensions", Kind::kArray, true, "i64"},
         {"window_strides", Kind::kArray, false, "i64"},
         {"base_dilations", Kind::kArray, false, "i64"},
         {"window_dilations", Kind::kArray, false, "i64"},
         {"padding", Kind::kDense}},
-       VerifyReduceWindow, EvalReduceWindow},
-      {"stablehlo.select_and_scatter", 3, 3, 1, 2,
-       {{"window_dimensions", Kind::kArray, false, "i64"}, {"window_strides", Kind::kArray, false, "i64"}, {"padding", Kind::kDense}},
-       VerifySelectAndScatter, EvalSelectAndScatter},
+       VerifyReduceWindow,
+       EvalReduceWindow},
+      {"stablehlo.select_and_scatter",
+       3,
+       3,
+       1,
+       2,
+       {{"window_dimensions", Kind::kArray, false, "i64"},
+        {"window_strides", Kind::kArray, false, "i64"},
+        {"padding", Kind::kDense}},
+       VerifySelectAndScatter,
+       EvalSelectAndScatter},
   };
   return *ops;
 }

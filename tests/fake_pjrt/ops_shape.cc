@@ -14,7 +14,8 @@ using Kind = Attr::Kind;
 
 std::string CheckPermutation(const std::vector<int64_t>& p, size_t rank) {
   std::vector<bool> seen(rank);
-  if (p.size() != rank) return "the permutation has " + std::to_string(p.size()) + " entries for rank " + std::to_string(rank);
+  if (p.size() != rank)
+    return "the permutation has " + std::to_string(p.size()) + " entries for rank " + std::to_string(rank);
   for (int64_t d : p) {
     if (d < 0 || d >= static_cast<int64_t>(rank) || seen[d]) return "not a permutation";
     seen[d] = true;
@@ -60,12 +61,15 @@ std::string VerifyBroadcast(const Op& op) {
   const Type &a = op.operand_types[0], &r = op.result_types[0];
   auto dims = op.ints("broadcast_dimensions");
   if (a.dtype != r.dtype) return "changes the element type";
-  if (dims.size() != a.rank()) return "broadcast_dimensions has " + std::to_string(dims.size()) + " entries for rank " + std::to_string(a.rank());
+  if (dims.size() != a.rank())
+    return "broadcast_dimensions has " + std::to_string(dims.size()) + " entries for rank " + std::to_string(a.rank());
   std::vector<bool> seen(r.rank());
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(r.rank()) || seen[dims[i]]) return "broadcast_dimensions is out of range or repeats";
+    if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(r.rank()) || seen[dims[i]])
+      return "broadcast_dimensions is out of range or repeats";
     seen[dims[i]] = true;
-    if (a.dims[i] != 1 && a.dims[i] != r.dims[dims[i]]) return "dimension " + std::to_string(i) + " of the operand does not fit " + r.ToString();
+    if (a.dims[i] != 1 && a.dims[i] != r.dims[dims[i]])
+      return "dimension " + std::to_string(i) + " of the operand does not fit " + r.ToString();
   }
   return "";
 }
@@ -160,7 +164,8 @@ std::string VerifyPad(const Op& op) {
   const Type &a = op.operand_types[0], &value = op.operand_types[1];
   if (!(value == Type{a.dtype, {}})) return "the padding value is " + value.ToString();
   auto low = op.ints("edge_padding_low"), high = op.ints("edge_padding_high"), interior = op.ints("interior_padding");
-  if (low.size() != a.rank() || high.size() != a.rank() || interior.size() != a.rank()) return "one padding entry a dimension is needed";
+  if (low.size() != a.rank() || high.size() != a.rank() || interior.size() != a.rank())
+    return "one padding entry a dimension is needed";
   Dims dims;
   for (size_t d = 0; d < a.rank(); ++d) {
     if (interior[d] < 0) return "negative interior padding";
@@ -196,15 +201,34 @@ Error EvalPad(Interpreter&, const Op& op, const std::vector<Tensor>& in, std::ve
 
 const std::vector<OpDef>& ShapeOps() {
   static const auto* ops = new std::vector<OpDef>{
-      {"stablehlo.broadcast_in_dim", 1, 1, 1, 0, {{"broadcast_dimensions", Kind::kArray, true, "i64"}}, VerifyBroadcast, EvalBroadcast},
-      {"stablehlo.concatenate", 1, kAny, 1, 0, {{"dimension", Kind::kInt, true, "i64"}}, VerifyConcatenate, EvalConcatenate},
+      {"stablehlo.broadcast_in_dim",
+       1,
+       1,
+       1,
+       0,
+       {{"broadcast_dimensions", Kind::kArray, true, "i64"}},
+       VerifyBroadcast,
+       EvalBroadcast},
+      {"stablehlo.concatenate",
+       1,
+       kAny,
+       1,
+       0,
+       {{"dimension", Kind::kInt, true, "i64"}},
+       VerifyConcatenate,
+       EvalConcatenate},
       {"stablehlo.constant", 0, 0, 1, 0, {{"value", Kind::kDense, true}}, VerifyConstant, EvalConstant, true},
       {"stablehlo.iota", 0, 0, 1, 0, {{"iota_dimension", Kind::kInt, true, "i64"}}, VerifyIota, EvalIota},
-      {"stablehlo.pad", 2, 2, 1, 0,
+      {"stablehlo.pad",
+       2,
+       2,
+       1,
+       0,
        {{"edge_padding_low", Kind::kArray, true, "i64"},
         {"edge_padding_high", Kind::kArray, true, "i64"},
         {"interior_padding", Kind::kArray, true, "i64"}},
-       VerifyPad, EvalPad},
+       VerifyPad,
+       EvalPad},
       {"stablehlo.reshape", 1, 1, 1, 0, {}, VerifyReshape, EvalReshape},
       {"stablehlo.reverse", 1, 1, 1, 0, {{"dimensions", Kind::kArray, true, "i64"}}, VerifyReverse, EvalReverse},
       {"stablehlo.transpose", 1, 1, 1, 0, {{"permutation", Kind::kArray, true, "i64"}}, VerifyTranspose, EvalTranspose},

@@ -29,14 +29,15 @@ std::string VerifySort(const Op& op) {
 }
 
 // Runs the comparator for pairs of flat positions: result[i] = comparator(first[i], second[i]).
-Error ComparePairs(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& lines, const std::vector<int64_t>& first,
-                   const std::vector<int64_t>& second, Tensor* result) {
+Error ComparePairs(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& lines,
+                   const std::vector<int64_t>& first, const std::vector<int64_t>& second, Tensor* result) {
   std::vector<Tensor> args, results;
   for (const Tensor& t : lines) {
     size_t item = tpu::ItemSize(t.type.dtype);
     for (const auto* side : {&first, &second}) {
       Tensor batch = Tensor::Empty(t.type.With(Dims{static_cast<int64_t>(side->size())}));
-      for (size_t i = 0; i < side->size(); ++i) std::memcpy(batch.bytes() + i * item, t.bytes() + (*side)[i] * item, item);
+      for (size_t i = 0; i < side->size(); ++i)
+        std::memcpy(batch.bytes() + i * item, t.bytes() + (*side)[i] * item, item);
       args.push_back(batch);
     }
   }
@@ -66,7 +67,8 @@ Error EvalSort(Interpreter& interpreter, const Op& op, const std::vector<Tensor>
       for (int64_t line = 0; line < count; ++line)
         for (int64_t j = k % p; j + k < n; j += 2 * k)
           for (int64_t i = 0; i < std::min(k, n - j - k); ++i)
-            if ((i + j) / (2 * p) == (i + j + k) / (2 * p)) low.push_back(line * n + i + j), high.push_back(line * n + i + j + k);
+            if ((i + j) / (2 * p) == (i + j + k) / (2 * p))
+              low.push_back(line * n + i + j), high.push_back(line * n + i + j + k);
       if (low.empty()) continue;
       std::vector<int64_t> first, second;
       for (size_t i = 0; i < low.size(); ++i) first.push_back(at[high[i]]), second.push_back(at[low[i]]);
@@ -131,7 +133,14 @@ Error EvalTopK(Interpreter&, const Op& op, const std::vector<Tensor>& in, std::v
 
 const std::vector<OpDef>& SortOps() {
   static const auto* ops = new std::vector<OpDef>{
-      {"stablehlo.sort", 1, kAny, kAny, 1, {{"dimension", Kind::kInt, false, "i64"}, {"is_stable", Kind::kBool}}, VerifySort, EvalSort},
+      {"stablehlo.sort",
+       1,
+       kAny,
+       kAny,
+       1,
+       {{"dimension", Kind::kInt, false, "i64"}, {"is_stable", Kind::kBool}},
+       VerifySort,
+       EvalSort},
       {"chlo.top_k", 1, 1, 2, 0, {{"k", Kind::kInt, true, "i64"}}, VerifyTopK, EvalTopK},
   };
   return *ops;

@@ -35,8 +35,10 @@ struct Abs {
 struct Negate {
   template <Number T>
   static T Apply(T x) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(-static_cast<uint64_t>(x));
-    else return -x;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(-static_cast<uint64_t>(x));
+    else
+      return -x;
   }
 };
 struct Sign {
@@ -56,8 +58,10 @@ struct Sign {
 struct Not {
   template <std::integral T>
   static T Apply(T x) {
-    if constexpr (Bool<T>) return !x;
-    else return static_cast<T>(~x);
+    if constexpr (Bool<T>)
+      return !x;
+    else
+      return static_cast<T>(~x);
   }
 };
 template <class T>
@@ -82,15 +86,19 @@ UNARY(RoundEven, Float, std::nearbyint(x))
 struct Expm1 {
   template <Real T>
   static T Apply(T x) {
-    if constexpr (Complex<T>) return std::exp(x) - T(1);
-    else return std::expm1(x);
+    if constexpr (Complex<T>)
+      return std::exp(x) - T(1);
+    else
+      return std::expm1(x);
   }
 };
 struct Log1p {
   template <Real T>
   static T Apply(T x) {
-    if constexpr (Complex<T>) return std::log(x + T(1));
-    else return std::log1p(x);
+    if constexpr (Complex<T>)
+      return std::log(x + T(1));
+    else
+      return std::log1p(x);
   }
 };
 struct RealPart {
@@ -130,8 +138,10 @@ UNARY(Square, Real, x* x)
 struct Conj {
   template <Number T>
   static T Apply(T x) {
-    if constexpr (Complex<T>) return std::conj(x);
-    else return x;
+    if constexpr (Complex<T>)
+      return std::conj(x);
+    else
+      return x;
   }
 };
 struct IsInf {

@@ -10,8 +10,9 @@ namespace fake_pjrt {
 namespace {
 
 const char* KindName(Attr::Kind kind) {
-  static constexpr const char* kNames[] = {"missing", "integer",    "float", "bool", "string",      "symbol", "array<...>",
-                                           "dense<>", "list [...]", "dict",  "enum", "#struct<...>", "type",   "unit"};
+  static constexpr const char* kNames[] = {"missing", "integer",      "float",   "bool",       "string",
+                                           "symbol",  "array<...>",   "dense<>", "list [...]", "dict",
+                                           "enum",    "#struct<...>", "type",    "unit"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -76,7 +77,9 @@ class Parser {
       if (!s_.Expect(")")) return false;
       std::vector<NamedAttr> attrs;
       if (s_.Peek("{") && !s_.ParseDict(&attrs)) return false;
-      if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") || !s_.Expect(")")) return false;
+      if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") ||
+          !s_.Expect(")"))
+        return false;
     }
     return s_.AtEnd() ? true : s_.Fail("text after the module");
   }
@@ -86,7 +89,9 @@ class Parser {
     f_ = owned.get();
     f_->line = s_.Line();
     scopes_.assign(1, {});
-    bool done = s_.Eat("\"func.func\"") ? ParseGenericFunction() : s_.Eat("func.func") ? ParsePrettyFunction() : s_.Fail("expected a func.func");
+    bool done = s_.Eat("\"func.func\"") ? ParseGenericFunction()
+                : s_.Eat("func.func")   ? ParsePrettyFunction()
+                                        : s_.Fail("expected a func.func");
     if (!done) return false;
     f_->arg_attrs.resize(f_->arg_types.size());
     if (f_->body.result_types != f_->result_types)
@@ -103,7 +108,8 @@ class Parser {
     if (!ParseRegion(&f_->body, /*new_scope=*/false)) return false;
     if (!s_.Expect(")")) return false;
     if (s_.Peek("{") && !s_.ParseDict(&attrs)) return false;
-    if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") || !s_.Expect(")")) return false;
+    if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") || !s_.Expect(")"))
+      return false;
     const Attr* name = FindAttr(attrs, "sym_name");
     const Attr* type = FindAttr(attrs, "function_type");
     if (!name || name->kind != Attr::Kind::kString || !type || type->kind != Attr::Kind::kType)
@@ -111,7 +117,8 @@ class Parser {
     f_->name = name->text;
     f_->arg_types = type->types;
     f_->result_types = type->results;
-    if (f_->body.arg_types != f_->arg_types) return s_.FailAt(f_->line, "the block arguments of @" + f_->name + " do not match its function_type");
+    if (f_->body.arg_types != f_->arg_types)
+      return s_.FailAt(f_->line, "the block arguments of @" + f_->name + " do not match its function_type");
     if (const Attr* list = FindAttr(attrs, "arg_attrs")) {
       if (list->list.size() != f_->arg_types.size()) return s_.FailAt(f_->line, "arg_attrs has the wrong length");
       for (const Attr& a : list->list) f_->arg_attrs.push_back(a.fields);
@@ -160,11 +167,14 @@ class Parser {
       const Attr* alias = FindAttr(f_->arg_attrs[i], "tf.aliasing_output");
       if (!alias) continue;
       std::string where = "tf.aliasing_output of argument " + std::to_string(i) + " of @" + f_->name;
-      if (alias->kind != Attr::Kind::kInt || alias->dtype != DType::kI32) return s_.FailAt(f_->line, where + " is not an i32");
-      if (alias->number < 0 || alias->number >= static_cast<int64_t>(used.size())) return s_.FailAt(f_->line, where + " names no result");
+      if (alias->kind != Attr::Kind::kInt || alias->dtype != DType::kI32)
+        return s_.FailAt(f_->line, where + " is not an i32");
+      if (alias->number < 0 || alias->number >= static_cast<int64_t>(used.size()))
+        return s_.FailAt(f_->line, where + " names no result");
       if (used[alias->number]) return s_.FailAt(f_->line, where + " names a result that another argument has");
       used[alias->number] = true;
-      if (f_->arg_types[i].bytes() != f_->result_types[alias->number].bytes()) return s_.FailAt(f_->line, where + " names a result of another size");
+      if (f_->arg_types[i].bytes() != f_->result_types[alias->number].bytes())
+        return s_.FailAt(f_->line, where + " names a result of another size");
     }
     return true;
   }
@@ -234,7 +244,8 @@ class Parser {
   // Up to the closing brace, which is consumed.
   bool ParseOps(Region* region) {
     while (s_.ok() && !s_.Eat("}")) {
-      if (!region->ops.empty() && IsTerminator(*region->ops.back().def)) return s_.Fail("operator after the terminator");
+      if (!region->ops.empty() && IsTerminator(*region->ops.back().def))
+        return s_.Fail("operator after the terminator");
       region->ops.emplace_back();
       if (!ParseOp(&region->ops.back())) return false;
     }
@@ -275,7 +286,8 @@ class Parser {
     size_t total = 0;
     for (const auto& n : names) total += n.second;
     if (total != op->result_types.size() && !(names.empty()))
-      return s_.FailAt(op->line, name + ": " + std::to_string(total) + " names for " + std::to_string(op->result_types.size()) + " results");
+      return s_.FailAt(op->line, name + ": " + std::to_string(total) + " names for " +
+                                     std::to_string(op->result_types.size()) + " results");
     size_t next = 0;
     for (const auto& [result, count] : names) {
       int first = static_cast<int>(f_->value_types.size());
@@ -364,8 +376,8 @@ class Parser {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const Type& actual = f_->value_types[op.operands[i]];
       if (!(actual == op.operand_types[i]))
-        return fail("operand " + std::to_string(i) + " (%" + f_->value_names[op.operands[i]] + ") is " + actual.ToString() + ", the operator says " +
-                    op.operand_types[i].ToString());
+        return fail("operand " + std::to_string(i) + " (%" + f_->value_names[op.operands[i]] + ") is " +
+                    actual.ToString() + ", the operator says " + op.operand_types[i].ToString());
     }
     int operands = static_cast<int>(op.operands.size());
     if (operands < def.min_operands || (def.max_operands != kAny && operands > def.max_operands))
@@ -389,10 +401,12 @@ class Parser {
     auto fail = [&](const std::string& what) { return s_.FailAt(op.line, std::string(op.def->name) + ": " + what); };
     for (const AttrSpec& spec : op.def->attrs) {
       if (a.name != spec.name) continue;
-      if (a.value.kind != spec.kind) return fail("attribute " + a.name + " should be " + KindName(spec.kind) + ", is " + KindName(a.value.kind));
+      if (a.value.kind != spec.kind)
+        return fail("attribute " + a.name + " should be " + KindName(spec.kind) + ", is " + KindName(a.value.kind));
       if (!spec.detail) return true;
       if (spec.kind == Attr::Kind::kInt || spec.kind == Attr::Kind::kArray) {
-        if (a.value.dtype != ParseDType(spec.detail)) return fail("attribute " + a.name + " should have elements of " + spec.detail);
+        if (a.value.dtype != ParseDType(spec.detail))
+          return fail("attribute " + a.name + " should have elements of " + spec.detail);
       } else if (a.value.name != spec.detail) {
         return fail("attribute " + a.name + " should be a #" + spec.detail + ", is #" + a.value.name);
       }

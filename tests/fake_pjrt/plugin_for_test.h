@@ -35,7 +35,9 @@ struct HostArray {
     std::memcpy(a.bytes.data(), values.data(), a.bytes.size());
     return a;
   }
-  static HostArray F32(std::vector<int64_t> dims, std::vector<float> values) { return Of(PJRT_Buffer_Type_F32, std::move(dims), std::move(values)); }
+  static HostArray F32(std::vector<int64_t> dims, std::vector<float> values) {
+    return Of(PJRT_Buffer_Type_F32, std::move(dims), std::move(values));
+  }
   template <class T>
   std::vector<T> As() const {
     std::vector<T> values(bytes.size() / sizeof(T));
@@ -97,7 +99,8 @@ class Plugin {
   static std::string ExactOptions() {
     std::string o = Options();
     auto add = [&o](const std::string& key, std::string value) {
-      std::string entry = std::string{0x0a, static_cast<char>(key.size())} + key + std::string{0x12, static_cast<char>(value.size())} + value;
+      std::string entry = std::string{0x0a, static_cast<char>(key.size())} + key +
+                          std::string{0x12, static_cast<char>(value.size())} + value;
       o += std::string{0x3a, static_cast<char>(entry.size())} + entry;
     };
     add("xla_backend_optimization_level", {0x18, 0});
@@ -105,7 +108,8 @@ class Plugin {
     add("xla_cpu_enable_fast_min_max", {0x10, 0});
     return o;
   }
-  Failure Compile(const std::string& text, PJRT_LoadedExecutable** executable, const std::string& options = Options()) const {
+  Failure Compile(const std::string& text, PJRT_LoadedExecutable** executable,
+                  const std::string& options = Options()) const {
     TEST_ARGS(PJRT_Program, program);
     program.code = const_cast<char*>(text.data());
     program.code_size = text.size();
@@ -200,8 +204,9 @@ class Plugin {
     return Await(a.event);
   }
 
-  Failure Execute(PJRT_LoadedExecutable* executable, const std::vector<PJRT_Buffer*>& args, std::vector<PJRT_Buffer*>* outputs,
-                  const std::vector<int64_t>& not_donatable = {}, PJRT_Device* device = nullptr) const {
+  Failure Execute(PJRT_LoadedExecutable* executable, const std::vector<PJRT_Buffer*>& args,
+                  std::vector<PJRT_Buffer*>* outputs, const std::vector<int64_t>& not_donatable = {},
+                  PJRT_Device* device = nullptr) const {
     TEST_ARGS(PJRT_ExecuteOptions, options);
     options.non_donatable_input_indices = not_donatable.data();
     options.num_non_donatable_input_indices = not_donatable.size();
@@ -244,7 +249,8 @@ class Plugin {
   std::vector<PJRT_Device*> devices;
 };
 
-// XLA's CPU plugin from the project's virtual environment; null when it is not installed. Kept loaded, its client leaked.
+// XLA's CPU plugin from the project's virtual environment; null when it is not installed. Kept loaded, its client
+// leaked.
 inline const Plugin* XlaCpuPlugin() {
   static const Plugin* plugin = []() -> const Plugin* {
     namespace fs = std::filesystem;

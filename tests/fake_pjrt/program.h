@@ -61,8 +61,8 @@ struct Op;
 struct Region {
   std::vector<int> args;  // value ids
   std::vector<Type> arg_types;
-  std::vector<Op> ops;            // the last one is the terminator
-  std::vector<Type> result_types; // of the terminator's operands
+  std::vector<Op> ops;             // the last one is the terminator
+  std::vector<Type> result_types;  // of the terminator's operands
 };
 
 struct Op {
@@ -85,7 +85,7 @@ struct Function {
   std::vector<Type> arg_types, result_types;
   std::vector<std::vector<NamedAttr>> arg_attrs;  // one for each argument
   Region body;
-  std::vector<Type> value_types;      // by value id
+  std::vector<Type> value_types;         // by value id
   std::vector<std::string> value_names;  // by value id; for messages
 };
 

@@ -3,7 +3,8 @@
 
 namespace fake_pjrt {
 
-std::string CheckScalarRegion(const Op& op, const std::vector<DType>& args, const std::vector<DType>& results, size_t i) {
+std::string CheckScalarRegion(const Op& op, const std::vector<DType>& args, const std::vector<DType>& results,
+                              size_t i) {
   const Region& region = op.regions[i];
   auto scalars = [](const std::vector<DType>& dtypes) {
     std::vector<Type> types;
@@ -15,8 +16,10 @@ std::string CheckScalarRegion(const Op& op, const std::vector<DType>& args, cons
     for (const Type& t : types) s += (s.size() > 1 ? ", " : "") + t.ToString();
     return s + ")";
   };
-  if (region.arg_types != scalars(args)) return "the region's arguments are " + text(region.arg_types) + ", expected " + text(scalars(args));
-  if (region.result_types != scalars(results)) return "the region returns " + text(region.result_types) + ", expected " + text(scalars(results));
+  if (region.arg_types != scalars(args))
+    return "the region's arguments are " + text(region.arg_types) + ", expected " + text(scalars(args));
+  if (region.result_types != scalars(results))
+    return "the region returns " + text(region.result_types) + ", expected " + text(scalars(results));
   return "";
 }
 

@@ -96,7 +96,8 @@ bool Scanner::String(std::string* value) {
     if (text_[pos_] == '\n') break;
     if (text_[pos_] == '\\' && pos_ + 2 < text_.size()) {
       ++pos_;
-      if (std::isxdigit(static_cast<unsigned char>(text_[pos_])) && std::isxdigit(static_cast<unsigned char>(text_[pos_ + 1]))) {
+      if (std::isxdigit(static_cast<unsigned char>(text_[pos_])) &&
+          std::isxdigit(static_cast<unsigned char>(text_[pos_ + 1]))) {
         value->push_back(static_cast<char>(std::stoi(std::string(text_.substr(pos_, 2)), nullptr, 16)));
         pos_ += 2;
         continue;
@@ -132,7 +133,7 @@ bool Scanner::ParseType(Type* type) {
   std::string element = Word();
   if (element == "complex") {
     if (!Expect("<")) return false;
-    element += "<" + Word() + ">";
+    element.append("<").append(Word()).append(">");
     if (!Expect(">")) return false;
   }
   type->dtype = ParseDType(element);

@@ -130,8 +130,9 @@ bool Scanner::ParseNumberAttr(Attr* attr) {
     return true;
   }
   attr->kind = Attr::Kind::kInt;
-  attr->number = static_cast<int64_t>(IsHexNumber(text) ? std::strtoull(text.c_str() + 2, nullptr, 16)
-                                                        : static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10)));
+  attr->number =
+      static_cast<int64_t>(IsHexNumber(text) ? std::strtoull(text.c_str() + 2, nullptr, 16)
+                                             : static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10)));
   return true;
 }
 
@@ -140,7 +141,8 @@ bool Scanner::ParseArray(Attr* attr) {
   if (!Expect("array") || !Expect("<")) return false;
   std::string element = Word();
   attr->dtype = ParseDType(element);
-  if (attr->dtype == DType::kInvalid || tpu::IsFloat(attr->dtype)) return Fail("unsupported array of \"" + element + "\"");
+  if (attr->dtype == DType::kInvalid || tpu::IsFloat(attr->dtype))
+    return Fail("unsupported array of \"" + element + "\"");
   if (Eat(">")) return true;
   if (!Expect(":")) return false;
   do {
@@ -238,7 +240,8 @@ bool Scanner::ConvertNumber(const std::string& text, DType dtype, T* value) {
 
 bool Scanner::StoreLiteral(const Literal& literal, const Tensor& dense, int64_t index) {
   DType dtype = dense.type.dtype;
-  if (literal.imaginary.empty() == tpu::IsComplex(dtype)) return Fail("complex elements, and only they, are written (re, im)");
+  if (literal.imaginary.empty() == tpu::IsComplex(dtype))
+    return Fail("complex elements, and only they, are written (re, im)");
   return VisitCompute(dtype, [&]<class T>() -> bool {
     if constexpr (std::is_same_v<T, C64> || std::is_same_v<T, C128>) {
       typename T::value_type re, im;
@@ -262,11 +265,13 @@ bool Scanner::StoreLiteral(const Literal& literal, const Tensor& dense, int64_t 
 bool Scanner::StoreHex(const std::string& digits, const Tensor& dense) {
   if (digits.size() < 2 || digits[0] != '0' || digits[1] != 'x') return Fail("a dense string starts with 0x");
   size_t count = (digits.size() - 2) / 2, item = tpu::ItemSize(dense.type.dtype), need = dense.type.bytes();
-  if (digits.size() % 2 || (count != need && count != item)) return Fail("dense string of " + std::to_string(count) + " bytes for " + dense.type.ToString());
+  if (digits.size() % 2 || (count != need && count != item))
+    return Fail("dense string of " + std::to_string(count) + " bytes for " + dense.type.ToString());
   std::vector<uint8_t> bytes(count);
   for (size_t i = 0; i < count; ++i) {
     char hi = digits[2 + 2 * i], lo = digits[3 + 2 * i];
-    if (!std::isxdigit(static_cast<unsigned char>(hi)) || !std::isxdigit(static_cast<unsigned char>(lo))) return Fail("bad digit in a dense string");
+    if (!std::isxdigit(static_cast<unsigned char>(hi)) || !std::isxdigit(static_cast<unsigned char>(lo)))
+      return Fail("bad digit in a dense string");
     bytes[i] = static_cast<uint8_t>(HexDigit(hi) * 16 + HexDigit(lo));
   }
   for (size_t i = 0; i < need; ++i) dense.bytes()[i] = bytes[count == need ? i : i % item];
@@ -327,7 +332,7 @@ bool Scanner::ParseDialectAttr(Attr* attr) {
   if (!Expect("<")) return false;
   if (attr->name.find('.') == std::string::npos) {  // #stablehlo<comparison_direction EQ>
     attr->kind = Attr::Kind::kEnum;
-    attr->name += "." + Word();
+    attr->name.append(".").append(Word());
     if (Peek(">") || Peek("<")) {  // #stablehlo<dot<...>> is the same as #stablehlo.dot<...>; nobody needs it
       return Fail("unsupported spelling of attribute #" + attr->name);
     }
@@ -339,7 +344,8 @@ bool Scanner::ParseDialectAttr(Attr* attr) {
   std::string first = Word();
   bool has_fields = !first.empty() && Eat("=");
   pos_ = begin;
-  if (!has_fields) {  // #stablehlo.conv<[b, f, 0, 1]x...>, #stablehlo.result_accuracy_mode<HIGHEST>, #stablehlo.gather<>
+  if (!has_fields) {  // #stablehlo.conv<[b, f, 0, 1]x...>, #stablehlo.result_accuracy_mode<HIGHEST>,
+                      // #stablehlo.gather<>
     if (Eat(">")) return true;
     attr->kind = Attr::Kind::kEnum;
     return RawUntilClose(&attr->text);
@@ -349,7 +355,8 @@ bool Scanner::ParseDialectAttr(Attr* attr) {
     field.name = Word();
     if (!Expect("=")) return false;
     SkipSpace();
-    if (pos_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[pos_])) && !Peek("true") && !Peek("false")) {
+    if (pos_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[pos_])) && !Peek("true") &&
+        !Peek("false")) {
       field.value.kind = Attr::Kind::kEnum;
       field.value.text = Word();
     } else if (!ParseAttr(&field.value)) {

@@ -46,8 +46,8 @@ double Zeta(double x, double q) {
   }
   double power = std::pow(q, -x);
   sum += power * q / (x - 1) + power / 2;
-  static constexpr double kBernoulli[] = {1.0 / 6,        -1.0 / 30,  1.0 / 42,          -1.0 / 30,     5.0 / 66,
-                                          -691.0 / 2730, 7.0 / 6,    -3617.0 / 510,     43867.0 / 798, -174611.0 / 330};
+  static constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                          -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
   double factor = x * power / q / 2;  // x(x+1)...(x+2k-2) q^(-x-2k+1) / (2k)!
   for (int k = 1; k <= 10; ++k) {
     sum += kBernoulli[k - 1] * factor;

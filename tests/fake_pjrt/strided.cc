@@ -23,11 +23,16 @@ void ForEachRow(const Dims& dims, const Dims& strides, int64_t offset, Row row) 
 template <class Fn>
 void VisitItemSize(size_t item, Fn fn) {
   switch (item) {
-    case 1: return fn.template operator()<uint8_t>();
-    case 2: return fn.template operator()<uint16_t>();
-    case 4: return fn.template operator()<uint32_t>();
-    case 8: return fn.template operator()<uint64_t>();
-    default: return fn.template operator()<unsigned __int128>();
+    case 1:
+      return fn.template operator()<uint8_t>();
+    case 2:
+      return fn.template operator()<uint16_t>();
+    case 4:
+      return fn.template operator()<uint32_t>();
+    case 8:
+      return fn.template operator()<uint64_t>();
+    default:
+      return fn.template operator()<unsigned __int128>();
   }
 }
 

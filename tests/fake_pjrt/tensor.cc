@@ -18,10 +18,14 @@ struct NarrowFormat {
 
 NarrowFormat FormatOf(DType dtype) {
   switch (dtype) {
-    case DType::kF16: return {5, 10, true};
-    case DType::kBF16: return {8, 7, true};
-    case DType::kF8E5M2: return {5, 2, true};
-    default: return {4, 3, false};
+    case DType::kF16:
+      return {5, 10, true};
+    case DType::kBF16:
+      return {8, 7, true};
+    case DType::kF8E5M2:
+      return {5, 2, true};
+    default:
+      return {4, 3, false};
   }
 }
 
@@ -141,7 +145,8 @@ Tensor Widened(const Tensor& t) {
   Tensor wide = Tensor::Empty(t.type.With(DType::kF32));
   int64_t n = t.type.numel();
   for (int64_t i = 0; i < n; ++i)
-    wide.As<float>()[i] = DecodeNarrow(t.type.dtype, tpu::ItemSize(t.type.dtype) == 2 ? t.As<uint16_t>()[i] : t.As<uint8_t>()[i]);
+    wide.As<float>()[i] =
+        DecodeNarrow(t.type.dtype, tpu::ItemSize(t.type.dtype) == 2 ? t.As<uint16_t>()[i] : t.As<uint8_t>()[i]);
   return wide;
 }
 

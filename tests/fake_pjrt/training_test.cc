@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most tests of the project need the fake for: one training step of an MLP (784-512-512-10, cross entropy, gradient
-// clipping, SGD with momentum) as one program, against XLA where it is installed.
+// What most tests of the project need the fake for: one training step of an MLP (784-512-512-10, cross entropy,
+// gradient clipping, SGD with momentum) as one program, against XLA where it is installed.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -32,7 +32,8 @@ struct Value {
 // Writes f32 programs, one operator a line.
 class Writer {
  public:
-  Value Op(const std::string& op, const std::vector<Value>& in, std::vector<int64_t> dims, const std::string& attrs = "", const std::string& dtype = "f32") {
+  Value Op(const std::string& op, const std::vector<Value>& in, std::vector<int64_t> dims,
+           const std::string& attrs = "", const std::string& dtype = "f32") {
     Value v{"%v" + std::to_string(next_++), std::move(dims), dtype};
     std::string names, types;
     for (const Value& i : in) {
@@ -48,22 +49,27 @@ class Writer {
     return Op("constant", {}, dims, " <{value = dense<" + literal + "> : " + t.type() + "}>");
   }
   Value Broadcast(const Value& v, std::vector<int64_t> dims, const std::string& map) {
-    return Op("broadcast_in_dim", {v}, std::move(dims), " <{broadcast_dimensions = array<i64" + std::string(map.empty() ? "" : ": ") + map + ">}>", v.dtype);
+    return Op("broadcast_in_dim", {v}, std::move(dims),
+              " <{broadcast_dimensions = array<i64" + std::string(map.empty() ? "" : ": ") + map + ">}>", v.dtype);
   }
   Value Dot(const Value& a, const Value& b, int a_dim, int b_dim) {
     return Op("dot_general", {a, b}, {a.dims[1 - a_dim], b.dims[1 - b_dim]},
-              " <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [" + std::to_string(a_dim) + "], rhs_contracting_dimensions = [" + std::to_string(b_dim) +
+              " <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [" + std::to_string(a_dim) +
+                  "], rhs_contracting_dimensions = [" + std::to_string(b_dim) +
                   "]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}>");
   }
-  Value Reduce(const std::string& op, const Value& v, const std::string& init, const std::string& dims, std::vector<int64_t> result) {
+  Value Reduce(const std::string& op, const Value& v, const std::string& init, const std::string& dims,
+               std::vector<int64_t> result) {
     Value z = Constant(init);
     std::string t = "tensor<f32>";
     return Op("reduce", {v, z}, std::move(result),
-              " <{dimensions = array<i64: " + dims + ">}> ({\n^bb0(%x: " + t + ", %y: " + t + "):\n%r = \"stablehlo." + op + "\"(%x, %y) : (" + t + ", " + t + ") -> " + t +
-                  "\n\"stablehlo.return\"(%r) : (" + t + ") -> ()\n})");
+              " <{dimensions = array<i64: " + dims + ">}> ({\n^bb0(%x: " + t + ", %y: " + t + "):\n%r = \"stablehlo." +
+                  op + "\"(%x, %y) : (" + t + ", " + t + ") -> " + t + "\n\"stablehlo.return\"(%r) : (" + t +
+                  ") -> ()\n})");
   }
   Value Compare(const std::string& direction, const Value& a, const Value& b) {
-    return Op("compare", {a, b}, a.dims, " <{comparison_direction = #stablehlo<comparison_direction " + direction + ">}>", "i1");
+    return Op("compare", {a, b}, a.dims,
+              " <{comparison_direction = #stablehlo<comparison_direction " + direction + ">}>", "i1");
   }
   std::string text;
 
@@ -87,14 +93,16 @@ std::string TrainingStep() {
   Value logits;
   for (int layer = 0; layer < 3; ++layer) {
     std::vector<int64_t> dims = {kBatch, kSizes[layer + 1]};
-    Value h = w.Same("add", {w.Dot(activations.back(), params[2 * layer], 1, 1), w.Broadcast(params[2 * layer + 1], dims, "1")});
+    Value h = w.Same(
+        "add", {w.Dot(activations.back(), params[2 * layer], 1, 1), w.Broadcast(params[2 * layer + 1], dims, "1")});
     if (layer < 2)
       activations.push_back(w.Same("maximum", {h, w.Constant("0.0", dims)}));
     else
       logits = h;
   }
   std::vector<int64_t> dims = logits.dims, row = {kBatch};
-  Value shifted = w.Same("subtract", {logits, w.Broadcast(w.Reduce("maximum", logits, "0xFF800000", "1", row), dims, "0")});
+  Value shifted =
+      w.Same("subtract", {logits, w.Broadcast(w.Reduce("maximum", logits, "0xFF800000", "1", row), dims, "0")});
   Value exps = w.Same("exponential", {shifted});
   Value sums = w.Reduce("add", exps, "0.0", "1", row);
   Value log_probs = w.Same("subtract", {shifted, w.Broadcast(w.Same("log", {sums}), dims, "0")});
@@ -104,7 +112,9 @@ std::string TrainingStep() {
   Value picked = w.Op("select", {hit, log_probs, w.Constant("0.0", dims)}, dims);
   Value scale = w.Constant("0.015625");  // 1 / 64
   Value loss = w.Same("negate", {w.Same("multiply", {w.Reduce("add", picked, "0.0", "0, 1", {}), scale})});
-  Value grad = w.Same("multiply", {w.Same("subtract", {w.Same("divide", {exps, w.Broadcast(sums, dims, "0")}), one_hot}), w.Broadcast(scale, dims, "")});
+  Value grad =
+      w.Same("multiply", {w.Same("subtract", {w.Same("divide", {exps, w.Broadcast(sums, dims, "0")}), one_hot}),
+                          w.Broadcast(scale, dims, "")});
   std::vector<Value> grads(6);
   for (int layer = 2; layer >= 0; --layer) {
     grads[2 * layer] = w.Dot(grad, activations[layer], 0, 0);
@@ -115,7 +125,8 @@ std::string TrainingStep() {
   }
   Value total = w.Constant("0.0");
   for (const Value& g : grads)
-    total = w.Same("add", {total, w.Reduce("add", w.Same("multiply", {g, g}), "0.0", g.dims.size() == 2 ? "0, 1" : "0", {})});
+    total = w.Same("add",
+                   {total, w.Reduce("add", w.Same("multiply", {g, g}), "0.0", g.dims.size() == 2 ? "0, 1" : "0", {})});
   Value norm = w.Same("add", {w.Same("sqrt", {total}), w.Constant("1.0e-6")});
   Value clip = w.Same("minimum", {w.Same("divide", {w.Constant("0.5"), norm}), w.Constant("1.0")});
   std::string arguments, results, types;
@@ -128,14 +139,16 @@ std::string TrainingStep() {
     outputs.push_back(m);
   }
   params.insert(params.end(), momenta.begin(), momenta.end());
-  for (size_t i = 0; i < params.size(); ++i) arguments += params[i].name + ": " + params[i].type() + " {tf.aliasing_output = " + std::to_string(i) + " : i32}, ";
+  for (size_t i = 0; i < params.size(); ++i)
+    arguments += params[i].name + ": " + params[i].type() + " {tf.aliasing_output = " + std::to_string(i) + " : i32}, ";
   outputs.push_back(loss);
   for (const Value& o : outputs) {
     results += (results.empty() ? "" : ", ") + o.name;
     types += (types.empty() ? "" : ", ") + o.type();
   }
-  return "module @step {\nfunc.func public @main(" + arguments + x.name + ": " + x.type() + ", " + labels.name + ": " + labels.type() + ") -> (" + types + ") {\n" + w.text + "\"func.return\"(" + results +
-         ") : (" + types + ") -> ()\n}\n}\n";
+  return "module @step {\nfunc.func public @main(" + arguments + x.name + ": " + x.type() + ", " + labels.name + ": " +
+         labels.type() + ") -> (" + types + ") {\n" + w.text + "\"func.return\"(" + results + ") : (" + types +
+         ") -> ()\n}\n}\n";
 }
 
 std::vector<HostArray> Inputs() {

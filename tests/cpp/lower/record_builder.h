@@ -194,8 +194,13 @@ class RecordBuilder {
   tpu::Result<Lowered> Lower(const pjrt::EngineProfile& profile = {}) const { return LowerGraph(graph(), profile); }
   // seed and offset of the generator.
   Outcome Run(uint64_t seed = 0, uint64_t offset = 0) const {
+    pjrt::Client* client = TestClient();
+    return RunOn(client ? client->profile() : pjrt::EngineProfile(), seed, offset);
+  }
+  // Lowered for another engine, run on this one.
+  Outcome RunOn(const pjrt::EngineProfile& profile, uint64_t seed = 0, uint64_t offset = 0) const {
     Outcome out;
-    out.status = RunInto(&out, seed, offset);
+    out.status = RunInto(&out, profile, seed, offset);
     EXPECT_TRUE(out.status.ok() || expect_error_) << out.status.message() << "\n" << out.lowered.text;
     // So that a test may look at the results it asked for even after a failure.
     if (!out.status.ok()) {
@@ -293,10 +298,10 @@ class RecordBuilder {
     return words;
   }
 
-  Status RunInto(Outcome* out, uint64_t seed, uint64_t offset) const {
+  Status RunInto(Outcome* out, const pjrt::EngineProfile& profile, uint64_t seed, uint64_t offset) const {
     pjrt::Client* client = TestClient();
     if (!client) return RuntimeError("no client");
-    tpu::Result<Lowered> lowered = LowerGraph(graph(), client->profile());
+    tpu::Result<Lowered> lowered = LowerGraph(graph(), profile);
     if (!lowered.ok()) return lowered.status();
     out->lowered = *lowered;
     auto program = client->Compile(out->lowered.text, client->DefaultCompileOptions());
