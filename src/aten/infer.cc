@@ -33,24 +33,24 @@ at::Tensor AsMeta(const at::Tensor& t) {
   return meta;
 }
 
-at::Tensor ToMeta(const at::Tensor& t) {
+at::Tensor ToMeta(const at::Tensor& t, bool python) {
   if (!t.defined()) return t;
-  // Wrapped numbers stay on the CPU: Python meta kernels receive them as numbers.
-  if (!IsOurs(t) && t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+  // Wrapped numbers stay on the CPU for Python's meta kernels: they receive them as numbers.
+  if (python && !IsOurs(t) && t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
   return AsMeta(t);
 }
 
-IValue ToMeta(const IValue& v) {
-  if (v.isTensor()) return ToMeta(v.toTensor());
+IValue ToMeta(const IValue& v, bool python) {
+  if (v.isTensor()) return ToMeta(v.toTensor(), python);
   if (v.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const at::Tensor& t : v.toTensorVector()) list.push_back(ToMeta(t));
+    for (const at::Tensor& t : v.toTensorVector()) list.push_back(ToMeta(t, python));
     return list;
   }
   if (v.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
     for (const std::optional<at::Tensor>& t : v.toOptionalTensorList())
-      list.push_back(t && t->defined() ? std::optional<at::Tensor>(ToMeta(*t)) : t);
+      list.push_back(t && t->defined() ? std::optional<at::Tensor>(ToMeta(*t, python)) : t);
     return list;
   }
   if (v.isDevice()) return c10::Device(c10::kMeta);
@@ -65,7 +65,7 @@ Stack MetaStack(const InferContext& c) {
   for (const ArgPlan& plan : c.form->args) {
     const c10::Argument& schema = arguments[plan.position];
     if (plan.stack >= 0) {
-      stack.push_back(ToMeta(c.arguments[plan.stack]));
+      stack.push_back(ToMeta(c.arguments[plan.stack], c.form->structured == nullptr));
     } else if (schema.name() == "device") {
       stack.emplace_back(c10::Device(c10::kMeta));
     } else if (schema.name() == "dtype" && !c.form->out_args.empty()) {
@@ -134,21 +134,30 @@ Status CheckTargets(InferContext* c, const graph::OpRecord& record) {
 
 Status InferResults(InferContext* context, graph::OpRecord* record) {
   engine::Count(engine::g_counters.meta_calls);
+  const OpForm& form = *context->form;
   Stack stack = MetaStack(*context);
+  std::vector<at::Tensor> results;
   try {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    context->form->functional->callBoxed(&stack);
+    if (form.structured) {
+      form.structured->invoke(form.structured->function, stack, &results);
+    } else {
+      form.functional->callBoxed(&stack);
+      for (const IValue& v : stack) {
+        if (!v.isTensor()) return {ErrorKind::kNotImplemented, "a result that is not a tensor"};
+        results.push_back(v.toTensor());
+      }
+    }
   } catch (const c10::NotImplementedError& e) {
     return {ErrorKind::kNotImplemented, std::string("Meta has no result type: ") + e.what_without_backtrace()};
   } catch (...) {
     context->raised = std::current_exception();
     return RuntimeError("Meta refused the arguments");
   }
-  for (const IValue& v : stack) {
-    if (!v.isTensor()) return {ErrorKind::kNotImplemented, "a result that is not a tensor"};
+  for (const at::Tensor& t : results) {
     record->results.emplace_back();
-    TPU_RETURN_IF_ERROR(Describe(v.toTensor(), &record->results.back()));
+    TPU_RETURN_IF_ERROR(Describe(t, &record->results.back()));
   }
   return CheckTargets(context, *record);
 }

@@ -165,7 +165,9 @@ std::unique_ptr<OpForm> MakeForm(const c10::OperatorHandle& op) {
     return form;
   }
   const c10::FunctionSchema& functional = form->functional->schema();
-  form->op_hash = HashName(Qualified(functional.name(), functional.overload_name()).c_str());
+  std::string functional_name = Qualified(functional.name(), functional.overload_name());
+  form->op_hash = HashName(functional_name.c_str());
+  form->structured = FindStructuredMeta(functional_name);
   for (size_t i = 0; i < functional.arguments().size(); ++i) {
     const c10::Argument& a = functional.arguments()[i];
     ArgPlan plan;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "aten/structured_meta.h"
 #include "lower/rule.h"
 
 namespace tpu::aten {
@@ -45,6 +46,7 @@ struct OpForm {
   std::optional<c10::OperatorHandle> op;          // this form
   std::optional<c10::OperatorHandle> functional;  // what Meta is asked; the form itself when it is in-place only
   const lower::Rule* rule = nullptr;   // null: always the fallback
+  const StructuredMeta* structured = nullptr;     // the functional operator's C++ Meta function, if it has one
   std::string no_rule;                 // why
   uint64_t op_hash = 0;                // of the rule's name
   int num_stack_args = 0;

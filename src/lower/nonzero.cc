@@ -25,7 +25,7 @@ void NonzeroPadded(Lowering& l) {
   }
   const DType word = numel < std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
   const Value set = b.Flatten(Cast(b, x, DType::kBool));
-  const Value rows = PrefixScan(b, b.Convert(set, word), 0, b.Constant(word, 0), AddTo());
+  const Value rows = PrefixScan(l, b.Convert(set, word), 0, b.Constant(word, 0), AddTo());
   const Value count = b.Reshape(b.SliceDim(rows, 0, numel - 1, numel), {});
   const Value target = b.Select(set, b.Binary("subtract", rows, 1), b.Like(rows, numel));
   const TensorType flat(word, {numel});
