@@ -51,6 +51,8 @@ docs:
 	$(PYTHON) tools/settings_doc.py
 
 bench: $(S)/example $(S)/plugins $(S)/package
+	cmake -S . -B $(BUILD_DIR) -DTORCH_TPU_BUILD_BENCH=ON > $(BUILD_DIR)/configure.log || { cat $(BUILD_DIR)/configure.log; exit 1; }
+	cmake --build $(BUILD_DIR) --target pjrt_loop
 	$(PY) bench/run.py $(ARGS)
 
 # The peers live in an environment of their own and never run in CI.

@@ -37,7 +37,9 @@ def returns(statement: str, names: Names, before: Callable[[], None] = nothing, 
     def measure(options: rows.Options) -> dict:
         ours, reference = sides(statement, names, **more)
         with warm():
-            figures = interleave([lambda: ours.returns(BURST, before), lambda: reference.returns(BURST)], options.rounds(rounds))
+            figures = interleave(
+                [lambda: ours.returns(BURST, before), lambda: reference.returns(BURST)], options.rounds(rounds)
+            )
         result = {"clock": "returns", "calls": BURST, **compare(*figures)}
         for side, code in (("ours", ours), ("reference", reference)):
             result[side]["cpu_us"] = Spread.of(code.cpu_seconds).median * 1e6
@@ -78,7 +80,11 @@ add("x.t(), returns", 1.0, returns("x.t()", table))
 def against_itself(options: rows.Options) -> dict:
     """How far two runs of the same thing lie apart here: outside of 0.95 to 1.05 the machine was too busy for this run."""
     a, b = (Code("x + y", two(4)("cpu")) for _ in range(2))
-    return {"clock": "completed", "calls": CALLS, **compare(*interleave([lambda: a.completed(CALLS), lambda: b.completed(CALLS)], options.rounds(40)))}
+    return {
+        "clock": "completed",
+        "calls": CALLS,
+        **compare(*interleave([lambda: a.completed(CALLS), lambda: b.completed(CALLS)], options.rounds(40))),
+    }
 
 
 @rows.row(".item() of a ready scalar, more than torch CPU's", "us", 2.0)
@@ -87,4 +93,10 @@ def item(options: rows.Options) -> dict:
     figures = interleave([lambda: ours.completed(CALLS), lambda: reference.completed(CALLS)], options.rounds(40))
     result = compare(*figures)
     more = sorted(a - b for a, b in zip(*figures, strict=True))
-    return {**result, "clock": "completed", "calls": CALLS, "value": more[len(more) // 2] * 1e6, "value_of_minima": more[0] * 1e6}
+    return {
+        **result,
+        "clock": "completed",
+        "calls": CALLS,
+        "value": more[len(more) // 2] * 1e6,
+        "value_of_minima": more[0] * 1e6,
+    }

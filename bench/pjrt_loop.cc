@@ -37,7 +37,7 @@ struct Program {
 
 Result<std::string> ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return Status(ErrorKind::kRuntime, "cannot read " + path);
+  if (!in) return RuntimeError("cannot read " + path);
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
@@ -58,7 +58,7 @@ class Loop {
     if (command == "program") return AddProgram(line);
     if (command == "run") return Run(line);
     if (command == "output") return Output(line);
-    return Status(ErrorKind::kRuntime, "unknown command " + command);
+    return RuntimeError("unknown command " + command);
   }
 
  private:
@@ -67,10 +67,10 @@ class Loop {
     line >> name >> dtype >> dims >> file;
     TensorType type(ParseDType(dtype), {});
     std::istringstream sizes(dims == "scalar" ? "" : dims);
-    for (std::string size; std::getline(sizes, size, 'x');) type.dims[type.rank++] = Dim(std::stoll(size));
+    for (std::string size; std::getline(sizes, size, 'x');) type.Append(std::stoll(size));
     auto bytes = ReadFile(file);
     if (!bytes.ok()) return bytes.status();
-    if (bytes->size() != type.bytes()) return Status(ErrorKind::kRuntime, "wrong size of " + file);
+    if (bytes->size() != type.bytes()) return RuntimeError("wrong size of " + file);
     Argument& argument = arguments_[name];
     argument.bytes = std::move(*bytes);
     auto buffer = client_->BufferFromHost(argument.bytes.data(), type, 0, HostBufferSemantics::kImmutableOnlyDuringCall);
@@ -90,7 +90,7 @@ class Loop {
     program.executable = std::move(*executable);
     for (std::string argument; line >> argument;) {
       auto found = arguments_.find(argument);
-      if (found == arguments_.end()) return Status(ErrorKind::kRuntime, "no argument " + argument);
+      if (found == arguments_.end()) return RuntimeError("no argument " + argument);
       program.arguments.push_back(found->second.buffer.get());
     }
     return std::string();
@@ -98,7 +98,7 @@ class Loop {
 
   Result<Program*> Find(const std::string& name) {
     auto found = programs_.find(name);
-    if (found == programs_.end()) return Status(ErrorKind::kRuntime, "no program " + name);
+    if (found == programs_.end()) return RuntimeError("no program " + name);
     return &found->second;
   }
 

@@ -20,7 +20,9 @@ def nothing() -> None:
 class Code:
     """A statement in the namespace of one device, looped over as timeit does it."""
 
-    def __init__(self, statement: str, names: dict, synchronize: Callable[[], None] = nothing, setup: str = "pass", inner: int = 1):
+    def __init__(
+        self, statement: str, names: dict, synchronize: Callable[[], None] = nothing, setup: str = "pass", inner: int = 1
+    ):
         self._loop = timeit.Timer(statement, setup, globals=names).inner
         self._synchronize = synchronize
         self._inner = inner

@@ -159,6 +159,10 @@ Status InferResults(InferContext* context, graph::OpRecord* record) {
     record->results.emplace_back();
     TPU_RETURN_IF_ERROR(Describe(t, &record->results.back()));
   }
+  for (int16_t position : context->updated) {
+    record->results.emplace_back();
+    TPU_RETURN_IF_ERROR(Describe(context->arguments[form.args[position].stack].toTensor(), &record->results.back()));
+  }
   return CheckTargets(context, *record);
 }
 

@@ -13,6 +13,7 @@ namespace tpu::aten {
 struct InferContext {
   const OpForm* form;
   const c10::IValue* arguments;  // the form's arguments on the stack
+  std::vector<int16_t> updated;  // functional arguments that further results replace
   std::exception_ptr raised;     // what Meta raised: PyTorch's own exception, to be rethrown at the call
   // Set when out= arguments must be resized first (result k of `sizes`); the call is then recorded anew.
   std::vector<std::pair<int, std::vector<int64_t>>> resize;

@@ -179,6 +179,11 @@ std::unique_ptr<OpForm> MakeForm(const c10::OperatorHandle& op) {
     }
     form->args.push_back(plan);
   }
+  for (const ArgPlan& plan : form->args) {
+    const std::string& name = functional.arguments()[plan.position].name();
+    if (Listed(form->rule->updates, name)) form->updated_args.push_back(plan.position);
+    if (form->rule->updates_if && name == form->rule->updates_if) form->updates_if = plan.position;
+  }
   for (const c10::Argument& a : schema.arguments()) {
     if (a.is_out() || !a.alias_info() || !a.alias_info()->isWrite()) continue;
     // By name: polygamma_(self, n) is polygamma(n, self).

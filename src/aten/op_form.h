@@ -55,6 +55,9 @@ struct OpForm {
   // In-place: results 0.. are written to these functional arguments (indices of args). out=: to these stack positions.
   std::vector<int16_t> mutated_args;
   std::vector<int16_t> out_args;
+  // Functional arguments that results after the schema's replace (Rule::updates), while argument `updates_if` is true.
+  std::vector<int16_t> updated_args;
+  int16_t updates_if = -1;
   int16_t generator = -1;              // stack position of a Generator argument
 
   bool mutates() const { return !mutated_args.empty() || !out_args.empty(); }

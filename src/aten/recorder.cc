@@ -37,21 +37,33 @@ class Call {
 
   Record record;
   Refusal refusal;
+  std::vector<int16_t> updated;  // of form.updated_args, those that this call updates
 
   void Fill() {
     record.key.Numerics(NumericsWord());
     bool sized = form_.rule->size_of_scalars != nullptr;
+    if (__builtin_expect(!form_.updated_args.empty(), 0)) FindUpdated();
     record.key.Record(form_.op_hash, static_cast<int>(form_.args.size()) + sized,
-                      static_cast<int>(form_.mutated_args.size() + form_.out_args.size()));
+                      static_cast<int>(form_.mutated_args.size() + form_.out_args.size() + updated.size()),
+                      updated.empty() ? 0 : form_.num_returns);
     for (const ArgPlan& plan : form_.args) AddArgument(plan);
     if (__builtin_expect(sized, 0))
       record.key.Int(form_.rule->size_of_scalars(scalars_.data(), static_cast<int>(scalars_.size())));
     for (int16_t a : form_.mutated_args) AddMutated(a);
+    for (int16_t u : updated) AddMutated(u);
     for (int16_t o : form_.out_args) AddOut(arguments_[o].toTensor());
     if (record.device < 0) record.device = CurrentDevice();
   }
 
  private:
+  void FindUpdated() {
+    if (!arguments_[form_.args[form_.updates_if].stack].toBool()) return;
+    for (int16_t u : form_.updated_args) {
+      const IValue& v = arguments_[form_.args[u].stack];
+      if (v.isTensor() && v.toTensor().defined()) updated.push_back(u);
+    }
+  }
+
   uint64_t NumericsWord() {
     lower::Numerics n;
     if (form_.rule->precision) {
@@ -181,7 +193,7 @@ class Call {
       kind = DType::kC128;
     }
     uint8_t scalar_class = 0;
-    if (plan.use == ArgUse::kClassifiedScalar && kind != DType::kC128) {
+    if (plan.use != ArgUse::kScalar && kind != DType::kC128) {
       scalar_class = form_.rule->classify ? form_.rule->classify(plan.position, value, kind == DType::kI64) : 0;
       if (!scalar_class && plan.is_alpha && value == 1) scalar_class = 1;
     }
@@ -214,10 +226,10 @@ class Call {
       record.device = device;
     else if (__builtin_expect(record.device != device, 0))
       MixedDevices(t, plan);
-    AddOperand(t, impl);
+    AddOperand(impl);
   }
 
-  void AddOperand(const at::Tensor& t, c10::TensorImpl* impl) {
+  void AddOperand(c10::TensorImpl* impl) {
     engine::Cell* cell = CellOf(impl->unsafe_storage());
     int number = record.ArgumentOf(cell);
     const TensorType& base = record.values[number]->type;
@@ -293,7 +305,7 @@ class Call {
                 c10::Device(kDeviceType, record.device), ", but got ", out.device(), " instead");
     CheckOverlap(out);
     record.key.TargetOperand(Covers(out));
-    AddOperand(out, out.unsafeGetTensorImpl());
+    AddOperand(out.unsafeGetTensorImpl());
     record.targets.push_back(CellOf(out));
   }
 
@@ -378,10 +390,10 @@ void Bind(const OpForm& form, Stack* stack, const engine::CorridorResult& result
     stack->emplace_back(std::move(t));
     return;
   }
-  InlineVector<int, 8> unused;
   std::vector<at::Tensor> results;
   for (size_t k = 0; k < program.results.size(); ++k) {
     const engine::ProgramResult& r = program.results[k];
+    if (k >= static_cast<size_t>(form.num_returns)) break;  // updates of arguments
     if (r.target >= 0) {
       size_t at = form.out_args.empty() ? form.args[form.mutated_args[r.target]].stack : form.out_args[r.target];
       results.push_back((*stack)[begin + at].toTensor());
@@ -421,7 +433,7 @@ bool RecordOnce(const OpForm& form, Stack* stack) {
     return true;
   }
   int device = call.record.device;
-  HookContext context{{&form, arguments, nullptr, {}}, {&form, arguments, device}};
+  HookContext context{{&form, arguments, std::move(call.updated), nullptr, {}}, {&form, arguments, device}};
   engine::CorridorHooks hooks{
       &context, [](void* c, graph::OpRecord* r) { return InferResults(&static_cast<HookContext*>(c)->infer, r); },
       [](void* c, int64_t n, uint64_t* s, uint64_t* o) { DrawNumbers(&static_cast<HookContext*>(c)->draw, n, s, o); }};

@@ -54,6 +54,8 @@ bool Wanted(const c10::OperatorHandle& op, const OpForm& form) {
   const std::string& name = op.operator_name().name;
   // In-place metadata: squeeze_, t_, transpose_ go through the composite of as_strided_. copy_ goes to _copy_from.
   if (name == "aten::as_strided_" || name == "aten::copy_") return false;
+  // Composites that end in operators which refuse every device but their own.
+  if (name == "aten::convolution" || name == "aten::convolution_backward") return true;
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd)) return form.rule != nullptr;
   return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);

@@ -48,11 +48,26 @@ size_t SpanBytes(c10::IntArrayRef sizes, const int64_t* strides, size_t item_siz
 }  // namespace
 
 // A type without a row has no counterpart: quantized types, bits, 4-bit and 6-bit numbers.
-#define TPU_SCALAR_TYPES(X)                                                                                           \
-  X(Bool, kBool)                                                                                                      \
-  X(Byte, kU8) X(UInt16, kU16) X(UInt32, kU32) X(UInt64, kU64) X(Char, kI8) X(Short, kI16) X(Int, kI32) X(Long, kI64) \
-      X(Half, kF16) X(BFloat16, kBF16) X(Float, kF32) X(Double, kF64) X(ComplexFloat, kC64) X(ComplexDouble, kC128)   \
-          X(Float8_e4m3fn, kF8E4M3FN) X(Float8_e5m2, kF8E5M2)
+// clang-format off
+#define TPU_SCALAR_TYPES(X) \
+  X(Bool, kBool) \
+  X(Byte, kU8) \
+  X(UInt16, kU16) \
+  X(UInt32, kU32) \
+  X(UInt64, kU64) \
+  X(Char, kI8) \
+  X(Short, kI16) \
+  X(Int, kI32) \
+  X(Long, kI64) \
+  X(Half, kF16) \
+  X(BFloat16, kBF16) \
+  X(Float, kF32) \
+  X(Double, kF64) \
+  X(ComplexFloat, kC64) \
+  X(ComplexDouble, kC128) \
+  X(Float8_e4m3fn, kF8E4M3FN) \
+  X(Float8_e5m2, kF8E5M2)
+// clang-format on
 
 DType FromScalarType(c10::ScalarType type) {
   switch (type) {

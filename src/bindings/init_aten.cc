@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <c10/core/CachingDeviceAllocator.h>
+#include <torch/csrc/Event.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/availability.h"
@@ -28,6 +29,15 @@ int ExchangeDevice(int device) {
   int before = CurrentDevice();
   aten::SetCurrentDevice(CheckedDevice(device));
   return before;
+}
+
+// torch.Event.elapsed_time refuses subclasses of torch.Event as its argument.
+double EventElapsedTime(const py::object& start, const py::object& end) {
+  if (!THPEvent_Check(start.ptr()) || !THPEvent_Check(end.ptr())) throw py::type_error("expected two torch.Event objects");
+  const c10::Event& first = reinterpret_cast<THPEvent*>(start.ptr())->event;
+  const c10::Event& second = reinterpret_cast<THPEvent*>(end.ptr())->event;
+  py::gil_scoped_release no_gil;
+  return first.elapsedTime(second);
 }
 
 // By the keys of torch.cuda.memory_stats.
@@ -79,6 +89,7 @@ void InitAten(py::module_& m) {
   m.def("set_device", [](int device) { aten::SetCurrentDevice(CheckedDevice(device)); });
   m.def("exchange_device", &ExchangeDevice);
   m.def("default_generator", [](int device) { return aten::DefaultGenerator(device); });
+  m.def("event_elapsed_time", &EventElapsedTime, py::arg("start"), py::arg("end"));
   m.def("stream_priority", [](int64_t id) { return aten::PriorityOf(id); });
 
   m.def("memory_stats", &MemoryStats);

@@ -54,13 +54,13 @@ at::Tensor ToTensor(const pjrt::Client& client, const pjrt::Buffer& buffer, cons
 // A program given as text, past everything that torch_tpu does: what the plugin itself makes of it.
 std::vector<at::Tensor> RunStableHlo(const std::string& text, const std::vector<at::Tensor>& inputs) {
   const pjrt::Client& client = ValueOrThrow(engine::Runtime::Get())->client();
-  auto program = ValueOrThrow(client.Compile(text, client.DefaultCompileOptions()));
   std::vector<pjrt::Buffer> arguments;
   std::vector<PJRT_Buffer*> argument_handles;
   for (const at::Tensor& tensor : inputs) {
     arguments.push_back(ToBuffer(client, tensor));
     argument_handles.push_back(arguments.back().get());
   }
+  auto program = ValueOrThrow(client.Compile(text, client.DefaultCompileOptions()));
   std::vector<PJRT_Buffer*> output_handles(program.num_outputs());
   ThrowIfError(program.Execute(argument_handles.data(), argument_handles.size(), nullptr, 0, client.devices()[0].device,
                                output_handles.data()));

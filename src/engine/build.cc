@@ -55,7 +55,8 @@ void Describe(const graph::Graph& graph, lower::Lowered&& lowered, Program* p) {
     ProgramResult result;
     result.tensor = r;
     result.contiguous = IsContiguous(r);
-    if (p->results.size() < record.targets.size()) result.target = static_cast<int16_t>(p->results.size());
+    if (const graph::Target* target = record.target(p->results.size()))
+      result.target = static_cast<int16_t>(target - record.targets.data());
     p->results.push_back(result);
   }
   for (const auto& o : lowered.outputs) {

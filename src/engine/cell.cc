@@ -52,9 +52,6 @@ Space& TheSpace() {
 
 struct LocalSlots {
   std::vector<uint32_t> free[kClasses];
-  ~LocalSlots() {
-    for (int c = 0; c < kClasses; ++c) Give(c, free[c].size());
-  }
   void Give(int c, size_t n) {
     FreeSlots& shared = TheSpace().slots[c];
     std::lock_guard<std::mutex> lock(shared.mu);
@@ -74,9 +71,22 @@ struct LocalSlots {
     for (size_t i = 0; i < kBatch && shared.next < MaxSlots(c); ++i) free[c].push_back(shared.next++);
   }
 };
+thread_local LocalSlots* t_local = nullptr;
+// Given back at the thread's end, and made anew when another thread-local object frees a cell after that.
 LocalSlots& Local() {
-  static thread_local LocalSlots slots;
-  return slots;
+  struct AtExit {
+    LocalSlots* slots;
+    ~AtExit() {
+      for (int c = 0; c < kClasses; ++c) slots->Give(c, slots->free[c].size());
+      t_local = nullptr;
+      delete slots;
+    }
+  };
+  if (__builtin_expect(t_local == nullptr, 0)) {
+    t_local = new LocalSlots;
+    static thread_local AtExit at_exit{t_local};
+  }
+  return *t_local;
 }
 
 }  // namespace

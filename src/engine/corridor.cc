@@ -39,8 +39,9 @@ Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* res
   result->program = program;
   if (__builtin_expect(program->unsupported, 0)) return {};
 
-  // run: reserve, pack the host values, hand over.
+  // run: make room, reserve, pack the host values, hand over.
   int device = record->device;
+  if (__builtin_expect(!QueueHasRoom(), 0)) TPU_RETURN_IF_ERROR(WaitForRoom());
   TPU_RETURN_IF_ERROR(Reserve(device, program->reserve_bytes));
   InlineVector<uint32_t, 64> words;
   if (program->host_words) {

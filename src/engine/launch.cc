@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/launch.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/inline_vector.h"
@@ -22,9 +26,6 @@
 namespace tpu::engine {
 namespace {
 
-// Programs this small with ready arguments run inside Execute on every CPU engine: their results need no look.
-constexpr size_t kInlineBytes = 1024;
-
 // ---- launches whose results are not ready yet; consumer only, but for `g_oldest`
 
 struct Waiter {
@@ -32,6 +33,7 @@ struct Waiter {
   std::condition_variable cv;
   bool done = false;
 };
+constexpr int kParents = 4;
 struct Unfinished {
   uint64_t position;
   pjrt::Event event;
@@ -39,6 +41,7 @@ struct Unfinished {
   int64_t bytes, temp_bytes;
   int device;
   std::shared_ptr<Waiter> waiter;
+  uint32_t parents[kParents];  // Value::made_at of arguments that were not ready either; 0: none
 };
 std::deque<Unfinished>& UnfinishedLaunches() {
   static auto* q = new std::deque<Unfinished>;
@@ -48,11 +51,37 @@ int64_t g_unfinished_bytes = 0;
 constexpr uint64_t kNone = ~uint64_t{0};
 std::atomic<uint64_t> g_oldest{kNone};  // position of the oldest unfinished launch
 
+// ---- launches that failed after Execute had returned. A failure travels through the plugin to all that depends on it;
+// here they find its one root.
+
+constexpr size_t kFailedLaunches = 1024;
+std::mutex g_failed_mu;
+std::deque<std::pair<uint32_t, std::shared_ptr<Failure>>>& FailedLaunches() {
+  static auto* list = new std::deque<std::pair<uint32_t, std::shared_ptr<Failure>>>;
+  return *list;
+}
+
+uint32_t MadeAt(uint64_t position) { return static_cast<uint32_t>(position + 1); }
+
+void NoteFailed(const Unfinished& u, Status status) {
+  std::shared_ptr<Failure> root;
+  for (uint32_t parent : u.parents)
+    if (parent && !root) root = FailureOfLaunch(parent);
+  if (!root) {
+    root = std::make_shared<Failure>(std::move(status).WithContext(u.program->name));
+    RememberFailure(root);
+  }
+  std::lock_guard<std::mutex> lock(g_failed_mu);
+  auto& list = FailedLaunches();
+  list.emplace_back(MadeAt(u.position), std::move(root));
+  if (list.size() > kFailedLaunches) list.pop_front();
+}
+
+// Requires: the oldest launch's event is ready.
 void FinishOldest() {
   auto& q = UnfinishedLaunches();
   Unfinished& u = q.front();
-  if (Status s = u.event.error(); !s.ok())
-    RememberFailure(std::make_shared<Failure>(std::move(s).WithContext(u.program->name)));
+  if (Status s = u.event.error(); !s.ok()) NoteFailed(u, std::move(s));
   g_unfinished_bytes -= u.bytes;
   if (u.temp_bytes) ReleaseReserved(u.device, u.temp_bytes);
   NoteRetired(u.position);
@@ -60,18 +89,26 @@ void FinishOldest() {
   g_oldest.store(q.empty() ? kNone : q.front().position, std::memory_order_release);
 }
 
-void WaitOldestLocked() {
-  for (;;) {
-    auto outcome = UnfinishedLaunches().front().event.WaitFor(std::chrono::milliseconds(50));
-    if (!outcome.ok() || *outcome == pjrt::WaitOutcome::kReady) break;
-  }
-  FinishOldest();
+void FinishReady() {
+  auto& q = UnfinishedLaunches();
+  while (!q.empty() && q.front().event.IsReady()) FinishOldest();
 }
 
-void Track(const LaunchCall& call, pjrt::Event event) {
+// Arguments that the plugin may still be computing. Null-terminated unless full.
+bool UnfinishedParents(const LaunchCall& call, uint32_t (&parents)[kParents]) {
+  int n = 0;
+  std::fill(parents, parents + kParents, 0);
+  size_t num_args = call.program->arguments.size() * static_cast<size_t>(call.num_devices);
+  for (size_t i = 0; i < num_args && n < kParents; ++i)
+    if (!call.args[i]->known_ready && call.args[i]->made_at) parents[n++] = call.args[i]->made_at;
+  return n > 0;
+}
+
+void Track(const LaunchCall& call, pjrt::Event event, int64_t temp_bytes, const uint32_t (&parents)[kParents]) {
   auto& q = UnfinishedLaunches();
   int64_t bytes = call.program->reserve_bytes;
-  q.push_back({call.position, std::move(event), call.program, bytes, call.program->temp_bytes, call.devices[0], nullptr});
+  q.push_back({call.position, std::move(event), call.program, bytes, temp_bytes, call.devices[0], nullptr, {}});
+  std::copy(parents, parents + kParents, q.back().parents);
   g_unfinished_bytes += bytes;
   if (q.size() == 1) g_oldest.store(call.position, std::memory_order_release);
 }
@@ -155,8 +192,6 @@ void Veto(const LaunchCall& call, PJRT_Buffer* const* buffers, size_t num_buffer
 struct Arguments {
   InlineVector<PJRT_Buffer*, 16> buffers;
   std::vector<pjrt::Buffer> zeros;
-  size_t bytes = 0;
-  bool all_ready = true;
 
   std::shared_ptr<Failure> Gather(const LaunchCall& call, int d, Status* error) {
     const Program& p = *call.program;
@@ -180,10 +215,8 @@ struct Arguments {
           CheckFailed(__FILE__, __LINE__, "a consumer came before its producer");
         case ValueState::kReady:
           buffers.push_back(v->buffer);
-          all_ready &= v->known_ready;
           break;
       }
-      bytes += v->bytes();
     }
     if (p.host_words) {
       auto h = HostArgumentBuffer(call.host_words, p.host_words, call.devices[d]);
@@ -196,17 +229,18 @@ struct Arguments {
   }
 };
 
-void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs, size_t argument_bytes, bool all_ready) {
+void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
   Program& p = *call.program;
   const PJRT_Api* api = Runtime::Started().client().api();
   size_t n = p.outputs.size(), produced = n + !p.traps.empty();
-  if (!p.traps.empty()) EnsureTrapRoom();
+  if (!p.traps.empty()) EnsureTrapRoom(call.num_devices);
   bool inherits = false;
   for (size_t i = 0; i < p.arguments.size() * call.num_devices; ++i) inherits |= call.args[i]->traps != 0;
   std::shared_ptr<Failure> failed;
   if (__builtin_expect(inherits, 0))
     failed = InheritTraps(call.args, p.arguments.size() * call.num_devices, call.outputs, n * call.num_devices);
-  bool ready = all_ready && argument_bytes + static_cast<size_t>(p.reserve_bytes) <= kInlineBytes;
+  bool all_ready = true;
+  int64_t temp_bytes = p.temp_bytes;
   for (int d = 0; d < call.num_devices; ++d) {
     PJRT_Buffer* const* device_outs = outs + d * produced;
     for (size_t i = 0; i < n; ++i) {
@@ -214,30 +248,36 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs, size_t argum
       v->buffer = device_outs[i];
       v->maker = &p;
     }
-    if (!ready && produced) {
-      pjrt::Buffer last(api, device_outs[produced - 1]);
-      auto event = last.ReadyEvent();
-      last.release();
-      ready = event.ok() && event->IsReady() && event->error().ok();
-      if (event.ok() && !ready) Track(call, std::move(*event));
-    }
-    if (!p.traps.empty()) {
-      pjrt::Buffer trap(api, device_outs[n]);
-      Status error;
-      if (ready || trap.IsReady(&error)) {
-        if (auto f = ReadTrap(trap, p)) failed = std::move(f);
-      } else {
-        KeepTrap(std::move(trap), &p, call.outputs + d * n, n);
+    if (!produced) continue;
+    // However small a program is: which ones run inside Execute is the plugin's secret.
+    pjrt::Buffer last(api, device_outs[produced - 1]);
+    auto event = last.ReadyEvent();
+    if (p.traps.empty()) last.release();
+    bool ready = event.ok() && event->IsReady();
+    Status error = !event.ok() ? event.status() : ready ? event->error() : Status();
+    if (__builtin_expect(!ready || !error.ok(), 0)) {
+      uint32_t parents[kParents];
+      // Of a failure that an argument may have brought along, retiring in order finds the root.
+      if (UnfinishedParents(call, parents) ? event.ok() : error.ok()) {
+        ready = false;
+        Track(call, std::move(*event), std::exchange(temp_bytes, 0), parents);
+      } else if (!failed) {
+        failed = RootFailure(p, std::move(error));
       }
     }
+    all_ready &= ready;
+    if (p.traps.empty() || failed) continue;
+    if (!ready)
+      KeepTrap(std::move(last), &p, call.outputs + d * n, n);
+    else if (auto f = ReadTrap(last, p))
+      failed = std::move(f);
   }
-  if (ready) {
-    if (p.temp_bytes) ReleaseReserved(call.devices[0], p.temp_bytes);
-    NoteRetired(call.position);
-  }
+  if (temp_bytes) ReleaseReserved(call.devices[0], temp_bytes);
+  if (all_ready) NoteRetired(call.position);
   for (size_t i = 0; i < n * call.num_devices; ++i) {
     Value* v = call.outputs[i];
-    v->known_ready = ready;
+    v->known_ready = all_ready;
+    v->made_at = all_ready ? 0 : MadeAt(call.position);
     if (failed)
       Poison(v, failed);
     else
@@ -287,16 +327,31 @@ void Launch(const LaunchCall& call) noexcept {
     NoteRetired(call.position);
     return;
   }
-  FinishLaunch(call, outs.data(), first.bytes, first.all_ready);
+  FinishLaunch(call, outs.data());
   if (!UnfinishedLaunches().empty()) Retire();
 }
 
 void Retire() {
-  auto& q = UnfinishedLaunches();
-  while (!q.empty() && q.front().event.IsReady()) FinishOldest();
+  FinishReady();
   PollTraps();
+}
+
+bool RoomToLaunch() {
+  auto& q = UnfinishedLaunches();
   int64_t limit = GetSettings().max_in_flight_bytes.load(std::memory_order_relaxed);
-  while (!q.empty() && g_unfinished_bytes > limit) WaitOldestLocked();
+  if (__builtin_expect(g_unfinished_bytes <= limit || q.empty(), 1)) return true;
+  // A wait that cannot begin is an idle loop: the oldest launch finishes some time all the same.
+  if (auto outcome = q.front().event.WaitFor(std::chrono::milliseconds(50)); !outcome.ok()) sched_yield();
+  FinishReady();
+  return g_unfinished_bytes <= limit || q.empty();
+}
+
+std::shared_ptr<Failure> FailureOfLaunch(uint32_t made_at) {
+  std::lock_guard<std::mutex> lock(g_failed_mu);
+  const auto& list = FailedLaunches();
+  for (auto it = list.rbegin(); it != list.rend(); ++it)
+    if (it->first == made_at) return it->second;
+  return nullptr;
 }
 
 bool LaunchesDone(uint64_t position) { return g_oldest.load(std::memory_order_acquire) >= position; }
@@ -304,8 +359,8 @@ bool LaunchesDone(uint64_t position) { return g_oldest.load(std::memory_order_ac
 bool WaitOldestLaunch() {
   std::shared_ptr<Waiter> waiter;
   if (!TryLockQueue()) return true;
+  FinishReady();
   auto& q = UnfinishedLaunches();
-  while (!q.empty() && q.front().event.IsReady()) FinishOldest();
   if (!q.empty()) {
     Unfinished& u = q.front();
     if (!u.waiter) {

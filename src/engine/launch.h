@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch: `run` and the retiring half of `bind`: from an entry's values to buffers. Consumer only.
 #pragma once
+#include <memory>
+
 #include "engine/program.h"
 #include "engine/value.h"
 
@@ -21,13 +23,19 @@ struct LaunchCall {
 // Runs it: outputs become ready (their buffers perhaps not computed yet) or poisoned. References are not touched.
 void Launch(const LaunchCall& call) noexcept;
 
-// Looks at finished work: completion events, traps. Waits while more bytes are unfinished than the setting allows.
+// Looks at finished work: completion events, traps.
 void Retire();
+// False while more bytes are unfinished than the setting allows; waits for the oldest launch then, at most 50 ms.
+bool RoomToLaunch();
 // True when every launch before `position` has finished.
 bool LaunchesDone(uint64_t position);
 // Waits for the oldest unfinished launch, at most 50 ms, without the queue's lock.
 // False when there is none.
 bool WaitOldestLaunch();
+
+// Why the launch that made a value (Value::made_at) failed after Execute had returned; its root, if another launch brought
+// it along. Null when it has not failed or has not been retired. Any thread.
+std::shared_ptr<Failure> FailureOfLaunch(uint32_t made_at);
 
 // Drops buffers of host arguments kept by content.
 void DropHostArguments();

@@ -75,9 +75,10 @@ void PauseRound(int round) {
     sched_yield();
 }
 
+// Sequentially consistent: the worker's last look before it sleeps must not come before its word that it does.
 bool HasWork() {
-  uint64_t h = S().head.load(std::memory_order_acquire);
-  return S().ring[h & (kRing - 1)].sequence.load(std::memory_order_acquire) == h + 1;
+  uint64_t h = S().head.load(std::memory_order_seq_cst);
+  return S().ring[h & (kRing - 1)].sequence.load(std::memory_order_seq_cst) == h + 1;
 }
 
 void RunEntry(Entry& e, uint64_t position) {
@@ -94,16 +95,22 @@ void RunEntry(Entry& e, uint64_t position) {
   }
 }
 
-// Requires: the lock.
-uint64_t RunCommitted(Value* until) {
+// Requires: the lock. `until` as Drain's; at `deadline` (0: at the shutdown) the rest is left to others.
+uint64_t RunCommitted(Value* until, int64_t deadline) {
   uint64_t h = S().head.load(std::memory_order_relaxed), n = 0;
+  auto leave = [&] { return deadline ? NowNanos() >= deadline : S().stopped.load(std::memory_order_relaxed); };
   for (;;) {
     Entry& e = S().ring[h & (kRing - 1)];
     if (e.sequence.load(std::memory_order_acquire) != h + 1) break;
+    if (__builtin_expect(!RoomToLaunch(), 0)) {
+      if (leave()) break;
+      continue;
+    }
     RunEntry(e, h);
     S().head.store(++h, std::memory_order_release);
     ++n;
     if (until && until->state.load(std::memory_order_relaxed) != ValueState::kPending) break;
+    if (leave()) break;
   }
   return n;
 }
@@ -111,13 +118,15 @@ uint64_t RunCommitted(Value* until) {
 void Work() {
   pthread_setname_np(pthread_self(), "tpu-queue");
   int64_t idle_since = NowNanos();
+  int refused = 0;  // rounds in which another consumer was at work
   while (!S().stopped.load(std::memory_order_relaxed)) {
     if (HasWork()) {
       if (TryLockQueue()) {
-        RunCommitted(nullptr);
+        RunCommitted(nullptr, 0);
         UnlockQueue();
+        refused = 0;
       } else {
-        CpuPause();
+        PauseRound(refused++);
       }
       idle_since = NowNanos();
       continue;
@@ -147,18 +156,8 @@ void WakeWorker() {
   }
 }
 
-// Waits until the ring has room for one more ticket. Holds nothing.
-uint64_t WaitForRoom(uint64_t seen_head) {
-  static const auto& limit = GetSettings().max_in_flight;
-  auto room = static_cast<uint64_t>(std::clamp<int64_t>(limit.load(std::memory_order_relaxed), 1, kMaxInFlight));
-  if (S().tail.load(std::memory_order_relaxed) - seen_head < room) return seen_head;
-  for (int i = 0;; ++i) {
-    seen_head = S().head.load(std::memory_order_acquire);
-    if (S().tail.load(std::memory_order_relaxed) - seen_head < room) return seen_head;
-    if (i == 0) CountRelaxed(g_counters.queue_full);
-    if (!Drain(nullptr)) PauseRound(i);
-  }
-}
+// The worker writes `head` at every entry: look at it only when the last look no longer proves that there is room.
+thread_local uint64_t t_seen_head = 0;
 
 void Fill(Entry& e, const Submission& s) {
   Program* program = s.program;
@@ -189,6 +188,17 @@ void* PrepareHeap(const Submission& s) {
   return block;
 }
 
+// A caller that runs entries looks up this often: it may have been interrupted.
+constexpr int64_t kSlice = 50'000'000;
+
+bool DrainUntil(Value* until, int64_t deadline) {
+  if (!TryLockQueue()) return false;
+  uint64_t n = RunCommitted(until, deadline);
+  UnlockQueue();
+  g_counters.launches_by_caller.fetch_add(n, std::memory_order_relaxed);
+  return true;
+}
+
 }  // namespace
 
 bool TryLockQueue() {
@@ -196,17 +206,22 @@ bool TryLockQueue() {
 }
 void UnlockQueue() { S().busy.store(0, std::memory_order_release); }
 
+bool QueueHasRoom() {
+  static const auto& limit = GetSettings().max_in_flight;
+  auto room = static_cast<uint64_t>(std::clamp<int64_t>(limit.load(std::memory_order_relaxed), 1, kMaxInFlight));
+  if (S().tail.load(std::memory_order_relaxed) - t_seen_head < room) return true;
+  t_seen_head = S().head.load(std::memory_order_acquire);
+  return S().tail.load(std::memory_order_relaxed) - t_seen_head < room;
+}
+
 void Enqueue(const Submission& s) {
-  // The worker writes `head` at every entry: look at it only when the last look no longer proves that there is room.
-  static thread_local uint64_t seen_head = 0;
-  seen_head = WaitForRoom(seen_head);
   void* heap = PrepareHeap(s);
   uint64_t ticket = S().tail.fetch_add(1, std::memory_order_seq_cst);
   Entry& e = S().ring[ticket & (kRing - 1)];
   // More threads than kRing - kMaxInFlight took tickets at once: wait for the slot's last entry to have run.
-  for (int i = 0; ticket - seen_head >= kRing; ++i) {
-    seen_head = S().head.load(std::memory_order_acquire);
-    if (ticket - seen_head >= kRing) PauseRound(i);
+  for (int i = 0; ticket - t_seen_head >= kRing; ++i) {
+    t_seen_head = S().head.load(std::memory_order_acquire);
+    if (ticket - t_seen_head >= kRing) PauseRound(i);
   }
   e.heap = heap;
   Fill(e, s);
@@ -229,21 +244,16 @@ void StopQueue(int timeout_ms) {
   int64_t deadline = NowNanos() + timeout_ms * 1'000'000ll;
   uint64_t position = QueuePosition();
   for (int i = 0; S().head.load(std::memory_order_acquire) < position && NowNanos() < deadline; ++i)
-    if (!Drain(nullptr)) PauseRound(i);
-  while (!QueueReached(position) && NowNanos() < deadline) WaitOldestLaunch();
+    if (!DrainUntil(nullptr, deadline)) PauseRound(i);
+  while (NowNanos() < deadline && !QueueReached(position))
+    if (!WaitOldestLaunch()) sched_yield();
   S().asleep.store(0);
   FutexWake(&S().asleep);
 }
 
 bool QueueStopped() { return S().stopped.load(std::memory_order_relaxed); }
 
-bool Drain(Value* until) {
-  if (!TryLockQueue()) return false;
-  uint64_t n = RunCommitted(until);
-  UnlockQueue();
-  g_counters.launches_by_caller.fetch_add(n, std::memory_order_relaxed);
-  return true;
-}
+bool Drain(Value* until) { return DrainUntil(until, NowNanos() + kSlice); }
 
 uint64_t QueuePosition() { return S().tail.load(std::memory_order_acquire); }
 

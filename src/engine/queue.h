@@ -27,19 +27,23 @@ struct Submission {
   int num_cells;
 };
 
-// Room first (drains while the caller holds nothing), then ticket, publish, commit: the ticket fixes the order, cells are
+// False while as many entries are in flight as the setting allows. Ask before recording makes anything, and wait with
+// WaitForRoom (engine/runtime.h).
+bool QueueHasRoom();
+
+// Room first (waited for while the caller holds nothing), then ticket, publish, commit: the ticket fixes the order, cells are
 // swapped, then the slot's sequence number makes the entry visible. Nothing between may allocate, throw or block. So a
 // consumer never precedes its producer, and an old value has lost its cell before the worker counts its holders.
 void Enqueue(const Submission& submission);
 
 // Starts the worker. Once, by the runtime.
 void StartQueue();
-// Stops intake (Enqueue then fails with an error at the recorder) and waits for the queue at most `timeout_ms`.
+// Stops intake (records then fail) and waits for the queue at most `timeout_ms`, or one entry longer.
 void StopQueue(int timeout_ms);
 bool QueueStopped();
 
-// Runs committed entries in order until `until` is no longer pending (null: until none is left). False when another
-// consumer is at work.
+// Runs committed entries in order until `until` is no longer pending (null: until none is left), but no new one after
+// 50 ms: the caller may have been interrupted. False when another consumer is at work.
 bool Drain(Value* until);
 
 // The consumer's lock, for code that looks at launches outside of Drain. Hold it briefly.

@@ -55,12 +55,19 @@ Status Raise(const std::shared_ptr<Failure>& failure) {
   return failure->status;
 }
 
-// Spins through `rounds` of draining before a blocking wait begins.
+// Spins through `rounds` of draining before a blocking wait begins; fewer when there is much to run.
 template <class Done>
 bool Spin(Done done, Value* until, int rounds) {
+  int64_t end = 0;
   for (int i = 0; i < rounds; ++i) {
     if (done()) return true;
-    if (!Drain(until)) CpuPause();
+    if (!Drain(until)) {
+      CpuPause();
+      continue;
+    }
+    int64_t now = NowNanos();
+    if (!end) end = now + 20'000'000;
+    if (now >= end) break;
   }
   return done();
 }
@@ -117,7 +124,10 @@ Status Runtime::Start() {
     pjrt::g_leak_plugin_objects.store(true);
   });
   StartQueue();
-  if (LogEnabled(LogLevel::kInfo)) Log(LogLevel::kInfo, "engine started: " + choice->reason + " (" + profile_.name + ")");
+  // Said once, so that nobody mistakes the CPU for a TPU. Who has chosen the engine by name knows.
+  bool chosen = *s.engine.load() != "auto" || !s.plugin_path.load()->empty();
+  Log(profile_.kind == pjrt::EngineKind::kTpu || chosen ? LogLevel::kInfo : LogLevel::kWarning,
+      "the engine that answers to \"tpu\": " + choice->reason + " (" + profile_.name + ")");
   return {};
 }
 
@@ -125,44 +135,82 @@ bool InBadFork() { return g_bad_fork.load(std::memory_order_relaxed); }
 
 void SetWaitHook(WaitHook hook) { g_hook = hook; }
 
+namespace {
+
+Status WaitForBuffer(Value* value) {
+  auto context = [&](Status s) { return std::move(s).WithContext(value->maker ? value->maker->name : "copy"); };
+  pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
+  auto event = buffer.ReadyEvent();
+  buffer.release();
+  if (!event.ok()) return context(event.status());
+  if (!event->IsReady()) {
+    HostWait wait;
+    do {
+      auto outcome = event->WaitFor(std::chrono::milliseconds(50));
+      // The waiting itself may fail, not only what is waited for.
+      if (!outcome.ok() && !event->IsReady()) return context(outcome.status());
+      if (!outcome.ok() || *outcome == pjrt::WaitOutcome::kReady) break;
+      if (!wait.Continue()) return Interrupted();
+    } while (true);
+  }
+  Status error = event->error();
+  if (error.ok()) return {};
+  if (value->made_at) {
+    // Once its launch has retired, the root of the failure is known.
+    uint64_t now = QueuePosition();
+    TPU_RETURN_IF_ERROR(WaitForQueue(now - (static_cast<uint32_t>(now) - value->made_at)));
+    if (auto failure = FailureOfLaunch(value->made_at)) return Raise(failure);
+  }
+  return context(std::move(error));
+}
+
+}  // namespace
+
 Status Wait(Value* value) {
   auto pending = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kPending; };
-  if (pending() && !Spin([&] { return !pending(); }, value, 2000)) {
-    HostWait wait;
-    for (int64_t checked = NowNanos(); pending();) {
-      if (!Drain(value)) sched_yield();
-      if (NowNanos() - checked < 50'000'000) continue;
-      checked = NowNanos();
-      if (!wait.Continue()) return Interrupted();
+  if (pending()) {
+    if (InBadFork()) return Runtime::Get().status();
+    if (!Spin([&] { return !pending(); }, value, 2000)) {
+      HostWait wait;
+      for (int64_t checked = NowNanos(); pending();) {
+        if (!Drain(value)) sched_yield();
+        if (NowNanos() - checked < 50'000'000) continue;
+        checked = NowNanos();
+        if (!wait.Continue()) return Interrupted();
+      }
     }
   }
   ValueState state = value->state.load(std::memory_order_acquire);
   if (state == ValueState::kPoisoned) return Raise(value->failure);
   if (state == ValueState::kUndefined || !value->buffer) return {};
-  if (!value->known_ready || value->traps) {
-    pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
-    auto event = buffer.ReadyEvent();
-    buffer.release();
-    if (!event.ok()) return event.status();
-    auto failed = [&](Status s) {
-      MarkReported(s.message());
-      return std::move(s).WithContext(value->maker ? value->maker->name : "copy");
-    };
-    if (!event->IsReady()) {
-      HostWait wait;
-      for (;;) {
-        auto outcome = event->WaitFor(std::chrono::milliseconds(50));
-        if (!outcome.ok()) break;
-        if (*outcome == pjrt::WaitOutcome::kReady) break;
-        if (!wait.Continue()) return Interrupted();
-      }
-    }
-    if (Status s = event->error(); !s.ok()) {
-      // Retiring remembers the same failure for synchronize; this read has raised it.
-      (void)QueueReached(QueuePosition());
-      return failed(std::move(s));
-    }
-    if (auto failure = ResolveTraps(value)) return Raise(failure);
+  if (value->known_ready && !value->traps) return {};
+  if (InBadFork()) return Runtime::Get().status();
+  if (!value->known_ready) TPU_RETURN_IF_ERROR(WaitForBuffer(value));
+  if (auto failure = ResolveTraps(value)) return Raise(failure);
+  return {};
+}
+
+Status FinishHostCopy(pjrt::Event* event) {
+  Status failed;
+  for (;;) {
+    auto outcome = event->WaitFor(std::chrono::milliseconds(50));
+    // The plugin still writes to the host's memory: it cannot be left behind, so an interrupt waits for the copy, and so
+    // does a wait that failed.
+    if (!outcome.ok()) failed = outcome.status();
+    if (outcome.ok() ? *outcome == pjrt::WaitOutcome::kReady : event->IsReady()) return failed;
+    if (!outcome.ok()) sched_yield();
+  }
+}
+
+Status WaitForRoom() {
+  if (!QueueHasRoom()) CountRelaxed(g_counters.queue_full);
+  if (Spin([] { return QueueHasRoom(); }, nullptr, 200)) return {};
+  HostWait wait;
+  for (int64_t checked = NowNanos(); !QueueHasRoom();) {
+    if (!Drain(nullptr)) sched_yield();
+    if (NowNanos() - checked < 50'000'000) continue;
+    checked = NowNanos();
+    if (!wait.Continue()) return Interrupted();
   }
   return {};
 }
@@ -190,14 +238,10 @@ Status ReadToHost(Value* value, void* dst) {
   pjrt::Buffer buffer(Runtime::Started().client().api(), value->buffer);
   auto event = buffer.CopyToHost(dst, bytes);
   buffer.release();
-  if (!event.ok()) return event.status();
   HostWait wait;
-  for (;;) {
-    auto outcome = event->WaitFor(std::chrono::milliseconds(50));
-    if (!outcome.ok()) return outcome.status();
-    if (*outcome == pjrt::WaitOutcome::kReady) return {};
-    // The plugin still writes to dst: it cannot be left behind, so an interrupt waits for the copy.
-  }
+  Status copied = event.ok() ? FinishHostCopy(&*event) : event.status();
+  if (copied.ok()) return {};
+  return std::move(copied).WithContext(std::string("copy to the host of a result of ") + (value->maker ? value->maker->name : "copy"));
 }
 
 Result<Value*> Upload(const void* data, const TensorType& type, int device, const int64_t* byte_strides) {
@@ -230,6 +274,7 @@ Result<Value*> CopyToDevice(Value* value, int device) {
 }
 
 Status WaitForQueue(uint64_t position) {
+  if (InBadFork()) return Runtime::Get().status();
   auto reached = [&] { return QueueReached(position); };
   if (Spin(reached, nullptr, 200)) return {};
   HostWait wait;

@@ -54,6 +54,10 @@ void SetWaitHook(WaitHook hook);
 
 // Waits until `value` can be read. Returns its failure (marked reported), an interruption, or ok.
 Status Wait(Value* value);
+// Waits until the queue has room for one more entry (QueueHasRoom). Returns an interruption, or ok.
+Status WaitForRoom();
+// Waits for a copy to host memory, which must stay: also when the waiting fails.
+Status FinishHostCopy(pjrt::Event* event);
 // Bytes of a waited-for value on the host: the buffer's own memory on a host-addressable engine (valid while the value
 // is referenced), null when there is none (undefined value, or not host addressable).
 const void* HostPointer(Value* value);

@@ -24,12 +24,19 @@ std::map<uint64_t, int64_t>& Times() {
 }  // namespace
 
 void RegisterTimedPosition(uint64_t position) {
-  std::lock_guard<std::mutex> lock(g_mu);
-  auto& times = Times();
+  {
+    std::lock_guard<std::mutex> lock(g_mu);
+    auto& times = Times();
+    times.emplace(position, 0);
+    if (times.size() > kMaxTimed) times.erase(times.begin());
+    g_any.store(true, std::memory_order_release);
+  }
+  // Without the lock: looking may run entries, and their retiring takes it.
+  if (!QueueReached(position)) return;
   // Nothing is left to wait for: now is the time.
-  times.emplace(position, QueueReached(position) ? NowNanos() : 0);
-  if (times.size() > kMaxTimed) times.erase(times.begin());
-  g_any.store(true, std::memory_order_release);
+  std::lock_guard<std::mutex> lock(g_mu);
+  auto it = Times().find(position);
+  if (it != Times().end() && !it->second) it->second = NowNanos();
 }
 
 int64_t RetirementTime(uint64_t position) {
@@ -42,8 +49,8 @@ void NoteRetired(uint64_t position) {
   if (!g_any.load(std::memory_order_relaxed)) return;
   std::lock_guard<std::mutex> lock(g_mu);
   // Launches on several devices may finish out of order: a time moves until everything before it is done.
-  for (auto& [at, time] : Times())
-    if (position < at) time = NowNanos();
+  int64_t now = NowNanos();
+  for (auto it = Times().upper_bound(position); it != Times().end(); ++it) it->second = now;
 }
 
 }  // namespace tpu::engine

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/traps.h"
 
+#include <sched.h>
+
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -33,34 +35,50 @@ State& S() {
   return *state;
 }
 
-// Requires: the slot's trap is ready, mu held.
-void ResolveLocked(int slot) {
+// Requires: mu held. `failure` may be null: the check has passed.
+void SettleLocked(int slot, std::shared_ptr<Failure> failure) {
   Kept& k = S().kept[slot];
-  if (k.resolved) return;
-  if (auto f = ReadTrap(k.trap, *k.program)) S().failed[{S().epoch, slot}] = f;
+  if (failure) S().failed[{S().epoch, slot}] = std::move(failure);
   k.resolved = true;
   k.trap.reset();
   S().open.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool ReadyLocked(int slot) {
-  Status error;
-  return S().kept[slot].resolved || S().kept[slot].trap.IsReady(&error);
+std::shared_ptr<Failure> Fail(Status status) {
+  auto failure = std::make_shared<Failure>(std::move(status));
+  RememberFailure(failure);
+  return failure;
 }
 
-// Waits for one slot without the lock; false when the epoch is over.
+// Resolves the slot when its trap is ready; else gives the event to wait for. Requires: mu held, not resolved.
+bool TryResolveLocked(int slot, pjrt::Event* wait_for) {
+  Kept& k = S().kept[slot];
+  auto event = k.trap.ReadyEvent();
+  if (!event.ok()) {
+    // Nobody can tell whether the check has passed.
+    SettleLocked(slot, Fail(std::move(event).status().WithContext(k.program->name)));
+    return true;
+  }
+  if (!event->IsReady()) {
+    *wait_for = std::move(*event);
+    return false;
+  }
+  if (Status s = event->error(); !s.ok())  // the whole launch failed, and its own event says so
+    SettleLocked(slot, std::make_shared<Failure>(std::move(s).WithContext(k.program->name)));
+  else
+    SettleLocked(slot, ReadTrap(k.trap, *k.program));
+  return true;
+}
+
+// Waits for one slot without the lock, or until the epoch is over.
 void WaitForSlot(uint32_t epoch, int slot) {
   for (;;) {
     pjrt::Event event;
     {
       std::lock_guard<std::mutex> lock(S().mu);
-      if (S().epoch != epoch || S().kept[slot].resolved) return;
-      if (ReadyLocked(slot)) return ResolveLocked(slot);
-      auto e = S().kept[slot].trap.ReadyEvent();
-      if (!e.ok()) return;
-      event = std::move(*e);
+      if (S().epoch != epoch || S().kept[slot].resolved || TryResolveLocked(slot, &event)) return;
     }
-    (void)event.WaitFor(std::chrono::milliseconds(50));
+    if (!event.WaitFor(std::chrono::milliseconds(50)).ok()) sched_yield();
   }
 }
 
@@ -77,11 +95,6 @@ std::shared_ptr<Failure> FailureOf(uint32_t epoch, uint64_t bits) {
 
 std::shared_ptr<Failure> ReadTrap(const pjrt::Buffer& trap, const Program& program) {
   std::vector<int32_t> codes(program.traps.size());
-  auto fail = [&](Status s) {
-    auto failure = std::make_shared<Failure>(std::move(s));
-    RememberFailure(failure);
-    return failure;
-  };
   const void* host = nullptr;
   if (Runtime::Started().profile().host_addressable) {
     auto pointer = trap.HostPointer();
@@ -91,26 +104,22 @@ std::shared_ptr<Failure> ReadTrap(const pjrt::Buffer& trap, const Program& progr
     __builtin_memcpy(codes.data(), host, codes.size() * sizeof(int32_t));
   } else {
     auto event = trap.CopyToHost(codes.data(), codes.size() * sizeof(int32_t));
-    if (!event.ok()) return fail(event.status());
-    for (;;) {
-      auto outcome = event->WaitFor(std::chrono::milliseconds(50));
-      if (!outcome.ok()) return fail(outcome.status());
-      if (*outcome == pjrt::WaitOutcome::kReady) break;
-    }
+    Status copied = event.ok() ? FinishHostCopy(&*event) : event.status();
+    if (!copied.ok()) return Fail(std::move(copied).WithContext(program.name));
   }
   for (size_t i = 0; i < codes.size(); ++i) {
     if (!codes[i]) continue;
     std::string message = program.traps[i].message;
     int64_t bad = codes[i] > 0 ? codes[i] - 1ll : codes[i];
     if (size_t at = message.find("%v"); at != std::string::npos) message.replace(at, 2, std::to_string(bad));
-    return fail(Status(program.traps[i].kind, std::move(message)));
+    return Fail(Status(program.traps[i].kind, std::move(message)));
   }
   return nullptr;
 }
 
-void EnsureTrapRoom() {
-  if (S().used < kSlots) return;
-  for (int slot = 0; slot < kSlots; ++slot) WaitForSlot(S().epoch, slot);
+void EnsureTrapRoom(int count) {
+  if (S().used + count <= kSlots) return;
+  for (int slot = 0; slot < S().used; ++slot) WaitForSlot(S().epoch, slot);
   std::lock_guard<std::mutex> lock(S().mu);
   ++S().epoch;
   S().used = 0;
@@ -148,8 +157,9 @@ std::shared_ptr<Failure> InheritTraps(Value* const* args, size_t num_args, Value
 void PollTraps() {
   if (!S().open.load(std::memory_order_relaxed)) return;
   std::lock_guard<std::mutex> lock(S().mu);
+  pjrt::Event ignored;
   for (int slot = 0; slot < S().used; ++slot)
-    if (!S().kept[slot].resolved && ReadyLocked(slot)) ResolveLocked(slot);
+    if (!S().kept[slot].resolved) (void)TryResolveLocked(slot, &ignored);
 }
 
 std::shared_ptr<Failure> ResolveTraps(const Value* value) {

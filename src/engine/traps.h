@@ -15,8 +15,8 @@ namespace tpu::engine {
 
 // The failure that a trap result reports, or null. Requires: `trap` is ready.
 std::shared_ptr<Failure> ReadTrap(const pjrt::Buffer& trap, const Program& program);
-// Makes sure that one more trap can be kept (waits for the kept ones when there are too many). Before InheritTraps.
-void EnsureTrapRoom();
+// Makes sure that `count` more traps can be kept (waits for the kept ones when there are too many). Before InheritTraps.
+void EnsureTrapRoom(int count);
 // Keeps a trap result that is not ready yet. `outputs` get its bit.
 void KeepTrap(pjrt::Buffer trap, const Program* program, Value* const* outputs, size_t num_outputs);
 // The bits of arguments whose checks are still open go to the outputs. A check that has failed is returned instead.

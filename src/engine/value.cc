@@ -29,10 +29,6 @@ SharedPool& Shared() {
 
 struct LocalPool {
   std::vector<void*> free;
-  ~LocalPool() {
-    std::lock_guard<std::mutex> lock(Shared().mu);
-    Shared().free.insert(Shared().free.end(), free.begin(), free.end());
-  }
 
   void Refill() {
     {
@@ -54,9 +50,23 @@ struct LocalPool {
     free.resize(free.size() - 2 * kBatch);
   }
 };
+thread_local LocalPool* t_local = nullptr;
+// Given back at the thread's end, and made anew when another thread-local object drops a value after that.
 LocalPool& Local() {
-  static thread_local LocalPool pool;
-  return pool;
+  struct AtExit {
+    LocalPool* pool;
+    ~AtExit() {
+      std::lock_guard<std::mutex> lock(Shared().mu);
+      Shared().free.insert(Shared().free.end(), pool->free.begin(), pool->free.end());
+      t_local = nullptr;
+      delete pool;
+    }
+  };
+  if (__builtin_expect(t_local == nullptr, 0)) {
+    t_local = new LocalPool;
+    static thread_local AtExit at_exit{t_local};
+  }
+  return *t_local;
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ struct alignas(128) Value {
   std::shared_ptr<Failure> failure;  // kPoisoned
   // Trap checks that the contents depend on and that had not been looked at at launch (engine/traps.h).
   uint32_t trap_epoch = 0;
+  // Low bits of (position of its launch + 1) when the buffer was not ready then, else 0. Set before state becomes kReady.
+  uint32_t made_at = 0;
   uint64_t traps = 0;
 
   void IncRef() { refs.fetch_add(1, std::memory_order_relaxed); }

@@ -55,7 +55,8 @@ class Reader {
     r.op = Next();
     uint64_t header = Next();
     TPU_CHECK(static_cast<Tag>(header & 0xff) == Tag::kRecord);
-    int num_args = static_cast<int>(header >> 8 & 0xffffff), num_targets = static_cast<int>(header >> 32);
+    int num_args = static_cast<int>(header >> 8 & 0xffffff), num_targets = static_cast<int>(header >> 32 & 0xffff);
+    r.first_target_result = static_cast<int>(header >> 48);
     raw_ = 0;
     for (int i = 0; i < num_args; ++i) r.args.push_back(ReadArgument());
     for (int i = 0; i < num_targets; ++i) r.targets.push_back(ReadTarget(r));

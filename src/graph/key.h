@@ -38,9 +38,10 @@ class KeyWriter {
  public:
   // The first word of a graph.
   void Numerics(uint64_t word) { Add(word); }
-  void Record(uint64_t op, int num_args, int num_targets) {
+  void Record(uint64_t op, int num_args, int num_targets, int first_target_result = 0) {
     Add(op);
-    Add(static_cast<uint64_t>(Tag::kRecord) | static_cast<uint64_t>(num_args) << 8 | static_cast<uint64_t>(num_targets) << 32);
+    Add(static_cast<uint64_t>(Tag::kRecord) | static_cast<uint64_t>(num_args) << 8 |
+        static_cast<uint64_t>(static_cast<uint16_t>(num_targets)) << 32 | static_cast<uint64_t>(first_target_result) << 48);
   }
   void None() { Add(static_cast<uint64_t>(Tag::kNone)); }
   void ListHeader(Tag tag, size_t n) { Add(static_cast<uint64_t>(tag) | static_cast<uint64_t>(n) << 8); }

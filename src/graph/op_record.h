@@ -91,8 +91,14 @@ struct Target {
 struct OpRecord {
   uint64_t op = 0;                   // HashName of the functional operator's name, e.g. "aten::add.Tensor"
   std::vector<Argument> args;        // in the functional schema's order
-  std::vector<Target> targets;       // empty, or one for each result that has one (in result order)
+  std::vector<Target> targets;       // of results first_target_result, + 1, ...
+  int first_target_result = 0;       // 0, or the number of the schema's results when further ones update arguments
   std::vector<RecordResult> results;
+  // The target of result k, or null.
+  const Target* target(size_t k) const {
+    size_t first = static_cast<size_t>(first_target_result);
+    return k >= first && k - first < targets.size() ? &targets[k - first] : nullptr;
+  }
   int num_raw = 0;                   // raw host values before the random seed
 };
 

@@ -197,8 +197,7 @@ class Builder {
   Values Sort(const Values& operands, int dimension, bool stable, const Body& comparator);
 
   // ---- indexing. Out-of-range indices: gather clamps, scatter drops.
-  Value Gather(Value operand, Value indices, const GatherDims& dims, const Ints& slice_sizes,
-               bool indices_are_sorted = false);
+  Value Gather(Value operand, Value indices, const GatherDims& dims, const Ints& slice_sizes, bool indices_are_sorted = false);
   // The body receives {old, update} of rank 0 and returns the new element.
   Value Scatter(Value operand, Value indices, Value updates, const ScatterDims& dims, bool indices_are_sorted,
                 bool unique_indices, const Body& body);
@@ -232,8 +231,7 @@ class Builder {
                     std::string_view attributes = "", bool has_side_effect = false);
   // Any operation with known result types. `body`, if given, is its only region with block arguments of these types.
   Values Op(std::string_view op, const Values& operands, const std::vector<TensorType>& results,
-            std::string_view attributes = "", const Body* body = nullptr,
-            const std::vector<TensorType>& body_arguments = {});
+            std::string_view attributes = "", const Body* body = nullptr, const std::vector<TensorType>& body_arguments = {});
 
  private:
   struct Info {

@@ -39,9 +39,7 @@ Value Builder::Cmp(Compare direction, Value x, Value y, bool total_order) {
   if (!Usable({x, y})) return {};
   if (!(type(x) == type(y))) return Internal("compare of " + Describe(type(x), type(y)));
   DType d = dtype(x);
-  const char* kind = IsFloat(d) || IsComplex(d) ? (total_order ? "TOTALORDER" : "FLOAT")
-                     : IsSigned(d)              ? "SIGNED"
-                                                : "UNSIGNED";
+  const char* kind = IsFloat(d) || IsComplex(d) ? (total_order ? "TOTALORDER" : "FLOAT") : IsSigned(d) ? "SIGNED" : "UNSIGNED";
   std::string attributes = "comparison_direction = #stablehlo<comparison_direction ";
   attributes += kNames[static_cast<int>(direction)];
   attributes += ">, compare_type = #stablehlo<comparison_type ";

@@ -27,8 +27,7 @@ std::string Order(const Ints& spatial, std::initializer_list<std::pair<int64_t, 
 
 }  // namespace
 
-Value Builder::Gather(Value operand, Value indices, const GatherDims& dims, const Ints& slice_sizes,
-                      bool indices_are_sorted) {
+Value Builder::Gather(Value operand, Value indices, const GatherDims& dims, const Ints& slice_sizes, bool indices_are_sorted) {
   if (!Usable({operand, indices})) return {};
   const TensorType from = type(operand), index = type(indices);
   bool fits = slice_sizes.size() == from.rank && IsInteger(index.dtype) && dims.index_vector_dim <= index.rank;
@@ -93,9 +92,8 @@ Value Builder::DotGeneral(Value lhs, Value rhs, const DotDims& dims, Precision p
                   ", rhs_contracting_dimensions = " + Bracketed(dims.rhs_contract) + ">, " + PrecisionConfig(precision));
 }
 
-Value Builder::Convolution(Value lhs, Value rhs, const ConvolutionDims& dims, const Window& window,
-                           int64_t feature_groups, int64_t batch_groups, Precision precision, DType result,
-                           const std::vector<bool>& reversal) {
+Value Builder::Convolution(Value lhs, Value rhs, const ConvolutionDims& dims, const Window& window, int64_t feature_groups,
+                           int64_t batch_groups, Precision precision, DType result, const std::vector<bool>& reversal) {
   if (!Usable({lhs, rhs})) return {};
   const TensorType a = type(lhs), k = type(rhs);
   size_t n = dims.input_spatial.size();
@@ -117,12 +115,12 @@ Value Builder::Convolution(Value lhs, Value rhs, const ConvolutionDims& dims, co
   }
   std::string text = "batch_group_count = " + std::to_string(batch_groups) + " : i64, dimension_numbers = #stablehlo.conv<" +
                      Order(dims.input_spatial, {{dims.input_batch, 'b'}, {dims.input_feature, 'f'}}) + "x" +
-                     Order(dims.kernel_spatial, {{dims.kernel_input_feature, 'i'}, {dims.kernel_output_feature, 'o'}}) +
-                     "->" + Order(dims.output_spatial, {{dims.output_batch, 'b'}, {dims.output_feature, 'f'}}) +
+                     Order(dims.kernel_spatial, {{dims.kernel_input_feature, 'i'}, {dims.kernel_output_feature, 'o'}}) + "->" +
+                     Order(dims.output_spatial, {{dims.output_batch, 'b'}, {dims.output_feature, 'f'}}) +
                      ">, feature_group_count = " + std::to_string(feature_groups) + " : i64";
   if (n) {
-    text += ", window_strides = " + I64Array(strides) + ", padding = dense<[" + padding + "]> : tensor<" +
-            std::to_string(n) + "x2xi64>, lhs_dilation = " + I64Array(base) + ", rhs_dilation = " + I64Array(dilations) +
+    text += ", window_strides = " + I64Array(strides) + ", padding = dense<[" + padding + "]> : tensor<" + std::to_string(n) +
+            "x2xi64>, lhs_dilation = " + I64Array(base) + ", rhs_dilation = " + I64Array(dilations) +
             ", window_reversal = array<i1: " + reversed + ">";
   }
   return Emit("convolution", {lhs, rhs}, TensorType::Of(result == DType::kInvalid ? a.dtype : result, out),
@@ -134,8 +132,7 @@ Value Builder::Cholesky(Value a, bool lower) {
   return Emit("cholesky", {a}, type(a), lower ? "lower = true" : "lower = false");
 }
 
-Value Builder::TriangularSolve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal,
-                               std::string_view transpose) {
+Value Builder::TriangularSolve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal, std::string_view transpose) {
   if (!Usable({a, b})) return {};
   auto flag = [](bool v) { return v ? "true" : "false"; };
   return Emit("triangular_solve", {a, b}, type(b),

@@ -61,8 +61,7 @@ Values Builder::Reduce(const Values& operands, const Values& inits, const Ints& 
 }
 
 Value Builder::Reduce(Value operand, Value init, const Ints& dimensions, std::string_view op) {
-  return Reduce(Values{operand}, Values{init}, dimensions,
-                [&](const Values& v) { return Values{Binary(op, v[0], v[1])}; })[0];
+  return Reduce(Values{operand}, Values{init}, dimensions, [&](const Values& v) { return Values{Binary(op, v[0], v[1])}; })[0];
 }
 
 Values Builder::ReduceWindow(const Values& operands, const Values& inits, const Window& window, const Body& body) {
@@ -72,9 +71,8 @@ Values Builder::ReduceWindow(const Values& operands, const Values& inits, const 
   if (n == 0 || inits.size() != n) return Internal("reduce_window: operands and initial values differ"), failed;
   const TensorType first = type(operands[0]);
   size_t r = first.rank;
-  Ints size = OrAll(window.dimensions, r, 1), strides = OrAll(window.strides, r, 1),
-       base = OrAll(window.base_dilations, r, 1), dilations = OrAll(window.window_dilations, r, 1),
-       low = OrAll(window.low, r, 0), high = OrAll(window.high, r, 0);
+  Ints size = OrAll(window.dimensions, r, 1), strides = OrAll(window.strides, r, 1), base = OrAll(window.base_dilations, r, 1),
+       dilations = OrAll(window.window_dilations, r, 1), low = OrAll(window.low, r, 0), high = OrAll(window.high, r, 0);
   for (const Ints* list : {&size, &strides, &base, &dilations, &low, &high}) {
     if (list->size() != r) return Internal("reduce_window: window and operand differ in rank"), failed;
   }
@@ -98,9 +96,8 @@ Values Builder::ReduceWindow(const Values& operands, const Values& inits, const 
   Values all = operands;
   all.insert(all.end(), inits.begin(), inits.end());
   int number = Start("reduce_window", all, n);
-  Attributes("window_dimensions = " + I64Array(size) + ", window_strides = " + I64Array(strides) +
-             ", base_dilations = " + I64Array(base) + ", window_dilations = " + I64Array(dilations) +
-             (r ? ", " + Padding(low, high) : ""));
+  Attributes("window_dimensions = " + I64Array(size) + ", window_strides = " + I64Array(strides) + ", base_dilations = " +
+             I64Array(base) + ", window_dilations = " + I64Array(dilations) + (r ? ", " + Padding(low, high) : ""));
   Region(arguments, body, true, true, true);
   return End(number, all, results);
 }
@@ -163,8 +160,8 @@ Value Builder::Scatter(Value operand, Value indices, Value updates, const Scatte
   return End(number, all, {type(operand)})[0];
 }
 
-Value Builder::ScatterSet(Value operand, Value indices, Value updates, const ScatterDims& dims,
-                          bool indices_are_sorted, bool unique_indices) {
+Value Builder::ScatterSet(Value operand, Value indices, Value updates, const ScatterDims& dims, bool indices_are_sorted,
+                          bool unique_indices) {
   return Scatter(operand, indices, updates, dims, indices_are_sorted, unique_indices,
                  [](const Values& v) { return Values{v[1]}; });
 }

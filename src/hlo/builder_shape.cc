@@ -82,8 +82,8 @@ Value Builder::Slice(Value x, const Ints& start, const Ints& limit, const Ints& 
   }
   if (!fits) return Internal("slice of " + from.ToHlo() + " from " + Bracketed(start) + " to " + Bracketed(limit));
   if (whole) return x;
-  return Emit("slice", {x}, to, "start_indices = " + I64Array(start) + ", limit_indices = " + I64Array(limit) +
-                                    ", strides = " + I64Array(steps));
+  return Emit("slice", {x}, to,
+              "start_indices = " + I64Array(start) + ", limit_indices = " + I64Array(limit) + ", strides = " + I64Array(steps));
 }
 
 Value Builder::SliceDim(Value x, int dimension, int64_t start, int64_t limit, int64_t stride) {
@@ -101,8 +101,7 @@ Value Builder::DynamicSlice(Value x, const Values& starts, const Ints& sizes) {
   TensorType to = TensorType::Scalar(dtype(x));
   bool fits = starts.size() == Size(rank(x)) && sizes.size() == starts.size();
   for (size_t i = 0; fits && i < sizes.size(); ++i) {
-    fits = sizes[i] >= 0 && sizes[i] <= type(x).dims[i].size() && type(starts[i]) == type(starts[0]) &&
-           rank(starts[i]) == 0;
+    fits = sizes[i] >= 0 && sizes[i] <= type(x).dims[i].size() && type(starts[i]) == type(starts[0]) && rank(starts[i]) == 0;
     if (fits) to.Append(sizes[i]);
   }
   if (!fits) return Internal("dynamic_slice of " + type(x).ToHlo() + " to sizes " + Bracketed(sizes));
@@ -116,8 +115,7 @@ Value Builder::DynamicUpdateSlice(Value x, Value update, const Values& starts) {
   if (!Usable({x, update}) || !Usable(starts)) return {};
   bool fits = starts.size() == Size(rank(x)) && rank(update) == rank(x) && dtype(update) == dtype(x);
   for (size_t i = 0; fits && i < starts.size(); ++i) {
-    fits = type(update).dims[i].size() <= type(x).dims[i].size() && type(starts[i]) == type(starts[0]) &&
-           rank(starts[i]) == 0;
+    fits = type(update).dims[i].size() <= type(x).dims[i].size() && type(starts[i]) == type(starts[0]) && rank(starts[i]) == 0;
   }
   if (!fits) return Internal("dynamic_update_slice of " + type(x).ToHlo() + " by " + type(update).ToHlo());
   if (type(update) == type(x)) return update;
@@ -151,8 +149,8 @@ Value Builder::Pad(Value x, Value value, const Ints& low, const Ints& high, cons
   if (!Usable({x, value})) return {};
   TensorType from = type(x), to = TensorType::Scalar(from.dtype);
   Ints inner = interior.empty() ? Ints(Size(from.rank), 0) : interior;
-  bool fits = rank(value) == 0 && dtype(value) == from.dtype && low.size() == Size(from.rank) &&
-              high.size() == low.size() && inner.size() == low.size();
+  bool fits = rank(value) == 0 && dtype(value) == from.dtype && low.size() == Size(from.rank) && high.size() == low.size() &&
+              inner.size() == low.size();
   for (size_t i = 0; fits && i < low.size(); ++i) {
     int64_t size = from.dims[i].size();
     int64_t padded = low[i] + high[i] + size + std::max<int64_t>(size - 1, 0) * inner[i];
@@ -161,8 +159,9 @@ Value Builder::Pad(Value x, Value value, const Ints& low, const Ints& high, cons
   }
   if (!fits) return Internal("pad of " + from.ToHlo() + " by " + Bracketed(low) + " and " + Bracketed(high));
   if (AllZero(low) && AllZero(high) && AllZero(inner)) return x;
-  return Emit("pad", {x, value}, to, "edge_padding_low = " + I64Array(low) + ", edge_padding_high = " + I64Array(high) +
-                                         ", interior_padding = " + I64Array(inner));
+  return Emit("pad", {x, value}, to,
+              "edge_padding_low = " + I64Array(low) + ", edge_padding_high = " + I64Array(high) +
+                  ", interior_padding = " + I64Array(inner));
 }
 
 Value Builder::Reverse(Value x, const Ints& dimensions) {

@@ -39,12 +39,18 @@ void AppendHex(std::string* out, uint64_t bits, int digits) {
 
 uint64_t EncodeFloat(double v, DType dtype) {
   switch (dtype) {
-    case DType::kF64: return std::bit_cast<uint64_t>(v);
-    case DType::kF32: return std::bit_cast<uint32_t>(static_cast<float>(v));
-    case DType::kF16: return EncodeNarrow(v, 5, 10, false);
-    case DType::kBF16: return EncodeNarrow(v, 8, 7, false);
-    case DType::kF8E4M3FN: return EncodeNarrow(v, 4, 3, true);
-    default: return EncodeNarrow(v, 5, 2, false);
+    case DType::kF64:
+      return std::bit_cast<uint64_t>(v);
+    case DType::kF32:
+      return std::bit_cast<uint32_t>(static_cast<float>(v));
+    case DType::kF16:
+      return EncodeNarrow(v, 5, 10, false);
+    case DType::kBF16:
+      return EncodeNarrow(v, 8, 7, false);
+    case DType::kF8E4M3FN:
+      return EncodeNarrow(v, 4, 3, true);
+    default:
+      return EncodeNarrow(v, 5, 2, false);
   }
 }
 
@@ -67,15 +73,26 @@ void AppendType(std::string* out, const TensorType& type) {
 void AppendElement(std::string* out, DType dtype, int64_t v) {
   if (IsFloat(dtype) || IsComplex(dtype)) return AppendElement(out, dtype, static_cast<double>(v));
   switch (dtype) {
-    case DType::kBool: *out += v ? "true" : "false"; return;
-    case DType::kU8: return AppendInt(out, static_cast<uint8_t>(v));
-    case DType::kU16: return AppendInt(out, static_cast<uint16_t>(v));
-    case DType::kU32: return AppendInt(out, static_cast<uint32_t>(v));
-    case DType::kU64: *out += std::to_string(static_cast<uint64_t>(v)); return;
-    case DType::kI8: return AppendInt(out, static_cast<int8_t>(v));
-    case DType::kI16: return AppendInt(out, static_cast<int16_t>(v));
-    case DType::kI32: return AppendInt(out, static_cast<int32_t>(v));
-    default: return AppendInt(out, v);
+    case DType::kBool:
+      *out += v ? "true" : "false";
+      return;
+    case DType::kU8:
+      return AppendInt(out, static_cast<uint8_t>(v));
+    case DType::kU16:
+      return AppendInt(out, static_cast<uint16_t>(v));
+    case DType::kU32:
+      return AppendInt(out, static_cast<uint32_t>(v));
+    case DType::kU64:
+      *out += std::to_string(static_cast<uint64_t>(v));
+      return;
+    case DType::kI8:
+      return AppendInt(out, static_cast<int8_t>(v));
+    case DType::kI16:
+      return AppendInt(out, static_cast<int16_t>(v));
+    case DType::kI32:
+      return AppendInt(out, static_cast<int32_t>(v));
+    default:
+      return AppendInt(out, v);
   }
 }
 
@@ -84,9 +101,9 @@ void AppendElement(std::string* out, DType dtype, double v) {
   if (dtype == DType::kBool) return AppendElement(out, dtype, static_cast<int64_t>(v != 0));
   if (!IsFloat(dtype)) {
     // Out of range is undefined in C++: saturate, NaN to 0.
-    int64_t i = std::isnan(v)        ? 0
-                : v >= 9.2233720368547758e18  ? (dtype == DType::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(v))
-                                                                      : INT64_MAX)
+    int64_t i = std::isnan(v) ? 0
+                : v >= 9.2233720368547758e18
+                    ? (dtype == DType::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(v)) : INT64_MAX)
                 : v <= -9.2233720368547758e18 ? INT64_MIN
                                               : static_cast<int64_t>(v);
     return AppendElement(out, dtype, i);

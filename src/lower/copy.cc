@@ -29,12 +29,9 @@ void Zero(Lowering& l) { l.SetResult(0, l.b.Constant(l.ResultType(0), 0)); }
 void Self(Lowering& l) { Repeat(l, 0); }
 
 const Rule kRules[] = {
-    {.name = "copy", .lower = Copy, .pad = Pad::kPass},
-    {.name = "fill.Scalar", .lower = Fill, .pad = Pad::kPass},
-    {.name = "fill.Tensor", .lower = Fill, .pad = Pad::kPass},
-    {.name = "zero", .lower = Zero, .pad = Pad::kPass},
-    {.name = "clone", .lower = Self, .pad = Pad::kPass},
-    {.name = "_to_copy", .lower = Self, .pad = Pad::kPass},
+    {.name = "copy", .lower = Copy, .pad = Pad::kPass},        {.name = "fill.Scalar", .lower = Fill, .pad = Pad::kPass},
+    {.name = "fill.Tensor", .lower = Fill, .pad = Pad::kPass}, {.name = "zero", .lower = Zero, .pad = Pad::kPass},
+    {.name = "clone", .lower = Self, .pad = Pad::kPass},       {.name = "_to_copy", .lower = Self, .pad = Pad::kPass},
     {.name = "lift", .lower = Self, .pad = Pad::kPass},
 };
 

@@ -11,9 +11,7 @@ namespace {
 Ints DimsOf(const TensorType& t) { return Ints(t.begin(), t.end()); }
 
 // Where ATen's CPU kernels accumulate in double; TPUs emulate that at a high price.
-DType WideFloat(const Lowering& l) {
-  return l.profile.kind == pjrt::EngineKind::kCpu ? DType::kF64 : DType::kF32;
-}
+DType WideFloat(const Lowering& l) { return l.profile.kind == pjrt::EngineKind::kCpu ? DType::kF64 : DType::kF32; }
 
 // start + step * i
 void ArangeFrom(Lowering& l, int start, int step) {

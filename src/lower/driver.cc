@@ -17,6 +17,19 @@ bool SameField(const HostField& a, const HostField& b) {
 
 hlo::Ints Order(const int8_t* order, int rank) { return hlo::Ints(order, order + rank); }
 
+// TPU compilers abort the process on several complex128 operations: all of them go to the fallback.
+bool HasComplex128(const graph::OpRecord& record) {
+  for (const graph::Argument& a : record.args) {
+    for (const graph::Operand& o : a.tensors) {
+      if (o.dtype == DType::kC128 || o.base.dtype == DType::kC128) return true;
+    }
+  }
+  for (const graph::RecordResult& r : record.results) {
+    if (r.defined && r.dtype == DType::kC128) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void MemoryOrder(const graph::RecordResult& r, int8_t* order) {
@@ -39,8 +52,8 @@ Result<Lowered> Driver::Run() {
     hlo::Value v = arguments_[static_cast<size_t>(argument)];
     if (!v.valid() || !(b_.type(v) == b_.type(outputs_[static_cast<size_t>(output)]))) continue;
     auto position = std::find(out_.arguments.begin(), out_.arguments.end(), argument) - out_.arguments.begin();
-    bool taken = std::any_of(out_.aliases.begin(), out_.aliases.end(),
-                             [&](const Lowered::Alias& a) { return a.argument == position; });
+    bool taken =
+        std::any_of(out_.aliases.begin(), out_.aliases.end(), [&](const Lowered::Alias& a) { return a.argument == position; });
     if (taken) continue;
     b_.Alias(v, output);
     out_.aliases.push_back({static_cast<int>(position), output});
@@ -64,11 +77,15 @@ void Driver::LowerRecord(size_t index) {
     b_.Fail({ErrorKind::kNotImplemented, "an operator has no program"});
     return;
   }
-  context_ = std::string("aten::") + rule->name;
+  context_ = QualifiedName(*rule);
   b_.SetContext(context_);
   if (!out_.name.empty()) out_.name += ",";
   out_.name += rule->name;
 
+  if (profile_.kind == pjrt::EngineKind::kTpu && HasComplex128(record)) {
+    b_.Fail({ErrorKind::kNotImplemented, context_ + ": complex128 on a TPU"});
+    return;
+  }
   Lowering lowering(b_, profile_);
   lowering.numerics = Numerics::Decode(graph_.numerics);
   lowering.driver_ = this;
@@ -114,11 +131,9 @@ hlo::Value Driver::Read(const graph::Operand& operand) {
 void Driver::WriteResult(size_t index, size_t k, hlo::Value value) {
   const graph::OpRecord& record = graph_.records[index];
   const graph::RecordResult& result = record.results[k];
-  bool has_target = k < record.targets.size();
-  if (has_target) {
-    const graph::Target& target = record.targets[k];
-    value = WriteTarget(target, value);
-    int argument = target.operand.value;
+  if (const graph::Target* target = record.target(k)) {
+    value = WriteTarget(*target, value);
+    int argument = target->operand.value;
     if (argument >= 0 && argument < static_cast<int>(arguments_.size())) {
       alias_candidates_.emplace_back(argument, static_cast<int>(outputs_.size()));
     }
@@ -142,8 +157,7 @@ hlo::Value Driver::WriteTarget(const graph::Target& target, hlo::Value value) {
     return b_.Transpose(ApplyBits(b_, view, value), Order(target.order, view.rank));
   }
   hlo::Value base = ValueOf(view.value);
-  return WriteView(b_, view, base, value,
-                   [&](int k, DType to) { return HostRaw(view.first_start + k, DType::kI64, to); });
+  return WriteView(b_, view, base, value, [&](int k, DType to) { return HostRaw(view.first_start + k, DType::kI64, to); });
 }
 
 // ---- host values

@@ -39,9 +39,7 @@ Value Logistic(Builder& b, Value x) {
   return b.Div(one, b.Add(one, b.Unary("exponential", b.Neg(x))));
 }
 
-Value Truncate(Builder& b, Value x) {
-  return b.Select(b.Cmp(Compare::kLt, x, 0), b.Unary("ceil", x), b.Unary("floor", x));
-}
+Value Truncate(Builder& b, Value x) { return b.Select(b.Cmp(Compare::kLt, x, 0), b.Unary("ceil", x), b.Unary("floor", x)); }
 
 Value Erf(Builder& b, Value x) {
   Value erf = b.Unary("chlo.erf", x);
@@ -83,9 +81,7 @@ Value IntegerPower(Builder& b, Value base, Value exponent) {
   return b.Select(negative, inverse, state[2]);
 }
 
-Value Magnitude(Builder& b, Value x, Value negative, DType as) {
-  return b.BitcastConvert(b.Select(negative, b.Neg(x), x), as);
-}
+Value Magnitude(Builder& b, Value x, Value negative, DType as) { return b.BitcastConvert(b.Select(negative, b.Neg(x), x), as); }
 
 // Restoring division of ui64, one bit a round.
 QuotientRemainder LongDivision(Builder& b, Value x, Value y) {
@@ -96,8 +92,7 @@ QuotientRemainder LongDivision(Builder& b, Value x, Value y) {
       [&](const Values& v) {
         Value one = b.Like(v[1], 1);
         // {remainder, quotient} is one 128-bit register shifted left; quotient bits enter at the right.
-        Value remainder = b.Or(b.Binary("shift_left", v[2], one),
-                               b.Binary("shift_right_logical", v[1], b.Like(v[1], 63)));
+        Value remainder = b.Or(b.Binary("shift_left", v[2], one), b.Binary("shift_right_logical", v[1], b.Like(v[1], 63)));
         // The bit that leaves at the left means that the remainder exceeds any divisor.
         Value carry = b.Cmp(Compare::kNe, b.Binary("shift_right_logical", v[2], b.Like(v[2], 63)), b.Like(v[2], 0));
         Value fits = b.Or(carry, b.Cmp(Compare::kGe, remainder, v[3]));

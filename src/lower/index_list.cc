@@ -62,8 +62,8 @@ bool ReadIndices(Lowering& l, int arg, const Ints& self, IndexList* list) {
     // ATen counts the index tensors here, not the dimensions.
     if (any) {
       l.TrapIfOutOfRange(given[k], -size, size, ErrorKind::kIndex,
-                         "index %v is out of bounds for dimension " + std::to_string(list->dims.size()) +
-                             " with size " + std::to_string(size));
+                         "index %v is out of bounds for dimension " + std::to_string(list->dims.size()) + " with size " +
+                             std::to_string(size));
     }
     list->dims.push_back(static_cast<int64_t>(k));
     const Value index = WrapIndex(b, NarrowIndex(b, given[k], largest), size);
@@ -158,13 +158,14 @@ void PutThroughMask(Lowering& l, bool accumulate) {
              "shape mismatch: value tensor of shape [" + given + "] cannot be broadcast to indexing result of shape [" +
                  target + "]");
     }
+    if (count == 0) return SetResultAs(l, 0, x);
     // Elements in front of the first true one have place -1; they are not written.
     const Value place = count == 1 ? b.Constant(flat, 0) : b.Binary("subtract", rank, 1);
     Ints spread = value_dims;
     spread.erase(spread.begin() + first);
     spread.insert(spread.begin() + first, mask_dims.begin(), mask_dims.end());
-    what = b.Broadcast(b.Reshape(TakeAlong(b, values.valid() ? b.Reshape(values, value_dims) : values, first, place),
-                                 spread), dims);
+    what = TakeAlong(b, b.Reshape(values, value_dims), first, place);
+    what = b.Broadcast(b.Reshape(what, spread), dims);
   }
   if (accumulate) what = b.Add(x, what);
   SetResultAs(l, 0, b.Select(b.BroadcastInDim(mask, dims, places), what, x));
@@ -194,8 +195,9 @@ void IndexPut(Lowering& l) {
   target.insert(target.begin() + list.before(), list.shape.begin(), list.shape.end());
   if (Product(target) == 0) return SetResultAs(l, 0, x);
   const Combine combine = accumulate ? AddTo() : ReplaceWith();
-  SetResultAs(l, 0, b.Scatter(x, Stacked(b, list), b.Broadcast(values, target), dims, false, false,
-                              [&](const Values& v) { return Values{combine(b, v[0], v[1])}; }));
+  SetResultAs(l, 0, b.Scatter(x, Stacked(b, list), b.Broadcast(values, target), dims, false, false, [&](const Values& v) {
+    return Values{combine(b, v[0], v[1])};
+  }));
 }
 
 // masked_scatter(self, mask, source)
@@ -211,8 +213,7 @@ void MaskedScatter(Lowering& l) {
   const Value ones = b.Reshape(b.Convert(mask, DType::kI32), {n});
   const Value rank = PrefixScan(l, ones, 0, b.Constant(DType::kI32, 0), AddTo());
   const Value total = b.SliceDim(rank, 0, n - 1, n);
-  TrapIf(l, b.Cmp(Compare::kGt, total, given), ErrorKind::kRuntime,
-         "Number of elements of source < number of ones in mask");
+  TrapIf(l, b.Cmp(Compare::kGt, total, given), ErrorKind::kRuntime, "Number of elements of source < number of ones in mask");
   const Value source = b.Flatten(l.Tensor(2, result.dtype));
   const Value what = TakeAlong(b, source, 0, b.Binary("subtract", rank, 1));
   l.SetResult(0, b.Select(mask, b.Reshape(what, dims), b.Broadcast(l.Tensor(0, result.dtype), dims)));

@@ -29,20 +29,29 @@ bool ParseReduction(Lowering& l, const std::string& text, Reduction* reduction) 
 
 Combine CombineFor(Reduction reduction) {
   switch (reduction) {
-    case Reduction::kReplace: return ReplaceWith();
-    case Reduction::kProduct: return MultiplyTo();
-    case Reduction::kMax: return MaxTo();
-    case Reduction::kMin: return MinTo();
-    default: return AddTo();
+    case Reduction::kReplace:
+      return ReplaceWith();
+    case Reduction::kProduct:
+      return MultiplyTo();
+    case Reduction::kMax:
+      return MaxTo();
+    case Reduction::kMin:
+      return MinTo();
+    default:
+      return AddTo();
   }
 }
 
 Value IdentityOf(Builder& b, DType dtype, Reduction reduction) {
   switch (reduction) {
-    case Reduction::kProduct: return b.Constant(dtype, 1);
-    case Reduction::kMax: return LowestOf(b, dtype);
-    case Reduction::kMin: return HighestOf(b, dtype);
-    default: return b.Constant(dtype, 0);
+    case Reduction::kProduct:
+      return b.Constant(dtype, 1);
+    case Reduction::kMax:
+      return LowestOf(b, dtype);
+    case Reduction::kMin:
+      return HighestOf(b, dtype);
+    default:
+      return b.Constant(dtype, 0);
   }
 }
 
@@ -60,8 +69,7 @@ Value DivideByCounts(Builder& b, Value sum, Value counts) {
 using ScatterInto = std::function<Value(Value into, Value updates, const Combine&)>;
 
 // x with updates reduced into it; `scatter` knows the indices.
-Value ReduceInto(Builder& b, Value x, Value updates, Reduction reduction, bool include_self,
-                 const ScatterInto& scatter) {
+Value ReduceInto(Builder& b, Value x, Value updates, Reduction reduction, bool include_self, const ScatterInto& scatter) {
   const DType dtype = b.dtype(x);
   if (reduction == Reduction::kReplace) return scatter(x, updates, ReplaceWith());
   if (!include_self) {
@@ -89,8 +97,7 @@ void Elements(Lowering& l, Reduction reduction, bool include_self, const std::fu
   const int dim = WrapDim(l.Int(1), b.rank(x));
   const int64_t n = b.dim(x, dim);
   l.TrapIfOutOfRange(index, 0, n, ErrorKind::kRuntime,
-                     "index %v is out of bounds for dimension " + std::to_string(dim) + " with size " +
-                         std::to_string(n));
+                     "index %v is out of bounds for dimension " + std::to_string(dim) + " with size " + std::to_string(n));
   const auto scatter = [&](Value into, Value what, const Combine& combine) {
     return ScatterElements(b, into, dim, index, what, combine);
   };
@@ -146,12 +153,9 @@ void IndexReduce(Lowering& l) {
 }
 
 constexpr Rule kRules[] = {
-    {.name = "scatter.src", .lower = ScatterSrc},
-    {.name = "scatter.value", .lower = ScatterValue},
-    {.name = "scatter.reduce", .lower = ScatterSrcReduce},
-    {.name = "scatter.value_reduce", .lower = ScatterValueReduce},
-    {.name = "scatter_add", .lower = ScatterAdd},
-    {.name = "scatter_reduce.two", .lower = ScatterReduce},
+    {.name = "scatter.src", .lower = ScatterSrc},          {.name = "scatter.value", .lower = ScatterValue},
+    {.name = "scatter.reduce", .lower = ScatterSrcReduce}, {.name = "scatter.value_reduce", .lower = ScatterValueReduce},
+    {.name = "scatter_add", .lower = ScatterAdd},          {.name = "scatter_reduce.two", .lower = ScatterReduce},
     {.name = "index_reduce", .lower = IndexReduce},
 };
 

@@ -27,8 +27,7 @@ Ints TargetDims(const TensorType& self) {
   return dims;
 }
 
-Targets ReadTargets(Lowering& l, const TensorType& self, int target_arg, int weight_arg, int64_t ignore_index,
-                    DType acc) {
+Targets ReadTargets(Lowering& l, const TensorType& self, int target_arg, int weight_arg, int64_t ignore_index, DType acc) {
   Builder& b = l.b;
   Targets t;
   const int64_t classes = self.dims[ClassDim(self)].size();

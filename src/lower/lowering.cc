@@ -51,9 +51,12 @@ hlo::Value Lowering::Cast(hlo::Value x, DType dtype) { return lower::Cast(b, x, 
 hlo::Value Lowering::Tensor(int i) {
   const graph::Argument& a = arg(i);
   switch (a.kind) {
-    case ArgKind::kTensor: return driver_->Read(a.tensors[0]);
-    case ArgKind::kNone: return b.Internal("argument " + std::to_string(i) + " is missing");
-    default: return Scalar(i, TypeOf(i).dtype);
+    case ArgKind::kTensor:
+      return driver_->Read(a.tensors[0]);
+    case ArgKind::kNone:
+      return b.Internal("argument " + std::to_string(i) + " is missing");
+    default:
+      return Scalar(i, TypeOf(i).dtype);
   }
 }
 
@@ -72,11 +75,16 @@ std::vector<hlo::Value> Lowering::TensorList(int i) {
 TensorType Lowering::TypeOf(int i) const {
   const graph::Argument& a = arg(i);
   switch (a.kind) {
-    case ArgKind::kTensor: return a.tensors[0].type();
-    case ArgKind::kInt: return TensorType::Scalar(DType::kI64);
-    case ArgKind::kDouble: return TensorType::Scalar(DType::kF64);
-    case ArgKind::kBool: return TensorType::Scalar(DType::kBool);
-    default: return TensorType::Scalar(a.dtype);
+    case ArgKind::kTensor:
+      return a.tensors[0].type();
+    case ArgKind::kInt:
+      return TensorType::Scalar(DType::kI64);
+    case ArgKind::kDouble:
+      return TensorType::Scalar(DType::kF64);
+    case ArgKind::kBool:
+      return TensorType::Scalar(DType::kBool);
+    default:
+      return TensorType::Scalar(a.dtype);
   }
 }
 
@@ -95,12 +103,15 @@ namespace {
 // the program, on all bits.
 DType Carrier(DType from, DType to) {
   switch (to) {
-    case DType::kBool: return from;
+    case DType::kBool:
+      return from;
     case DType::kU8:
     case DType::kU16:
     case DType::kI8:
-    case DType::kI16: return DType::kI32;
-    default: return OpMathType(to);
+    case DType::kI16:
+      return DType::kI32;
+    default:
+      return OpMathType(to);
   }
 }
 
@@ -114,11 +125,15 @@ hlo::Value Lowering::Scalar(int i, DType dtype) {
       return b.Reshape(x, {});
     }
     case ArgKind::kInt:
-    case ArgKind::kBool: return b.Constant(dtype, a.i);
-    case ArgKind::kDouble: return b.Constant(dtype, a.d);
+    case ArgKind::kBool:
+      return b.Constant(dtype, a.i);
+    case ArgKind::kDouble:
+      return b.Constant(dtype, a.d);
     case ArgKind::kScalar:
-    case ArgKind::kHostTensor: break;
-    default: return b.Internal("argument " + std::to_string(i) + " is not a number");
+    case ArgKind::kHostTensor:
+      break;
+    default:
+      return b.Internal("argument " + std::to_string(i) + " is not a number");
   }
   if (a.scalar_class == 1) return b.Constant(dtype, 1);
   if (a.raw < 0) return b.Internal("argument " + std::to_string(i) + " has a class and no value");
@@ -194,9 +209,7 @@ DType Lowering::Promoted(std::initializer_list<int> args) const {
 
 // ---- run-time checks
 
-void Lowering::Trap(hlo::Value bad, ErrorKind kind, std::string message) {
-  driver_->AddTrap(bad, kind, std::move(message));
-}
+void Lowering::Trap(hlo::Value bad, ErrorKind kind, std::string message) { driver_->AddTrap(bad, kind, std::move(message)); }
 
 void Lowering::TrapIfOutOfRange(hlo::Value index, int64_t low, int64_t high, ErrorKind kind, std::string message) {
   using hlo::Compare;
@@ -233,8 +246,6 @@ Lowering::RandomWords Lowering::Random(int64_t count) {
   return {Philox(b, low, high, key0, key1, count)};
 }
 
-void Lowering::Unsupported(std::string why) {
-  b.Fail({ErrorKind::kNotImplemented, driver_->context() + ": " + why});
-}
+void Lowering::Unsupported(std::string why) { b.Fail({ErrorKind::kNotImplemented, driver_->context() + ": " + why}); }
 
 }  // namespace tpu::lower

@@ -10,9 +10,12 @@ hlo::Precision PrecisionFor(const Lowering& l, DType dtype) {
   if (dtype == DType::kBF16 || dtype == DType::kF16) return hlo::Precision::kDefault;
   if (dtype == DType::kF64 || dtype == DType::kC128) return hlo::Precision::kHighest;
   switch (l.numerics.matmul_precision) {
-    case Numerics::kHigh: return hlo::Precision::kHigh;
-    case Numerics::kDefault: return hlo::Precision::kDefault;
-    default: return hlo::Precision::kHighest;
+    case Numerics::kHigh:
+      return hlo::Precision::kHigh;
+    case Numerics::kDefault:
+      return hlo::Precision::kDefault;
+    default:
+      return hlo::Precision::kHighest;
   }
 }
 

@@ -90,9 +90,7 @@ void BatchNormFunctional(Lowering& l) {
   Forward(l, {.running_mean = 3, .training = 5, .momentum = 6, .eps = 7, .new_mean = 3});
 }
 // (input, weight, bias, training, momentum, eps)
-void BatchNormNoStats(Lowering& l) {
-  Forward(l, {.running_mean = -1, .training = 3, .momentum = 4, .eps = 5, .new_mean = -1});
-}
+void BatchNormNoStats(Lowering& l) { Forward(l, {.running_mean = -1, .training = 3, .momentum = 4, .eps = 5, .new_mean = -1}); }
 // (input, weight, bias, running_mean, running_var, momentum, eps)
 void BatchNormWithUpdate(Lowering& l) {
   Forward(l, {.running_mean = 3, .training = -1, .momentum = 5, .eps = 6, .new_mean = 4, .always_training = true});
@@ -123,8 +121,7 @@ void BatchNormBackward(Lowering& l) {
     Value g = grad;
     if (train) {
       const double n = static_cast<double>(CountOf(b, x, reduced));
-      g = b.Sub(b.Sub(g, OverInput(b, DivideByCount(b, sum, n), x)),
-                b.Mul(normal, OverInput(b, DivideByCount(b, dot, n), x)));
+      g = b.Sub(b.Sub(g, OverInput(b, DivideByCount(b, sum, n), x)), b.Mul(normal, OverInput(b, DivideByCount(b, dot, n), x)));
     }
     SetResultAs(l, 0, b.Mul(g, OverInput(b, scale, x)));
   }
@@ -133,7 +130,11 @@ void BatchNormBackward(Lowering& l) {
 }
 
 constexpr Rule kRules[] = {
-    {.name = "native_batch_norm", .lower = BatchNorm, .runtime_floats = "momentum"},
+    {.name = "native_batch_norm",
+     .lower = BatchNorm,
+     .runtime_floats = "momentum",
+     .updates = "running_mean,running_var",
+     .updates_if = "training"},
     {.name = "_native_batch_norm_legit_functional", .lower = BatchNormFunctional, .runtime_floats = "momentum"},
     {.name = "_native_batch_norm_legit.no_stats", .lower = BatchNormNoStats, .runtime_floats = "momentum"},
     {.name = "_batch_norm_with_update_functional", .lower = BatchNormWithUpdate, .runtime_floats = "momentum"},

@@ -105,14 +105,10 @@ void LayerNorm(Lowering& l) { Forward(l, LayerRowsOf(l, l.TypeOf(0), 1), 2, 3, l
 void LayerNormBackward(Lowering& l) { Backward(l, LayerRowsOf(l, l.TypeOf(1), 2), 3, 5); }
 
 // native_group_norm(input, weight, bias, N, C, HxW, group, eps)
-void GroupNorm(Lowering& l) {
-  Forward(l, GroupRows(l.Int(3), l.Int(6), l.Int(4) / l.Int(6), l.Int(5)), 1, 2, l.Double(7));
-}
+void GroupNorm(Lowering& l) { Forward(l, GroupRows(l.Int(3), l.Int(6), l.Int(4) / l.Int(6), l.Int(5)), 1, 2, l.Double(7)); }
 
 // native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
-void GroupNormBackward(Lowering& l) {
-  Backward(l, GroupRows(l.Int(5), l.Int(8), l.Int(6) / l.Int(8), l.Int(7)), 2, 4);
-}
+void GroupNormBackward(Lowering& l) { Backward(l, GroupRows(l.Int(5), l.Int(8), l.Int(6) / l.Int(8), l.Int(7)), 2, 4); }
 
 constexpr Rule kRules[] = {
     {.name = "native_layer_norm", .lower = LayerNorm},

@@ -14,11 +14,10 @@ Value Extreme(Lowering& l, Value x, const Ints& dims, bool max, bool carry_nan) 
   if (dims.empty()) return x;
   if (dtype == DType::kBool) return b.Reduce(x, b.Constant(dtype, max ? 0 : 1), dims, max ? "or" : "and");
   // Narrow floats have no vector instructions on CPUs: widening is free and exact.
-  if (OpMathType(dtype) != dtype)
-    return b.Convert(Extreme(l, b.Convert(x, OpMathType(dtype)), dims, max, carry_nan), dtype);
+  if (OpMathType(dtype) != dtype) return b.Convert(Extreme(l, b.Convert(x, OpMathType(dtype)), dims, max, carry_nan), dtype);
   const Value init = max ? LowestOf(b, dtype) : HighestOf(b, dtype);
-  if (!IsFloat(dtype) || l.profile.native_reduce_minmax_ok)
-    return b.Reduce(x, init, dims, max ? "maximum" : "minimum");
+  const bool native = l.profile.native_reduce_minmax_ok || (l.profile.native_reduce_minmax_fast && !carry_nan);
+  if (!IsFloat(dtype) || native) return b.Reduce(x, init, dims, max ? "maximum" : "minimum");
   const auto body = [&](const Values& v) -> Values {
     Value keep = b.Cmp(max ? Compare::kGt : Compare::kLt, v[0], v[1]);
     if (carry_nan) keep = b.Or(keep, b.IsNan(v[0]));

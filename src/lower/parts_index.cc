@@ -20,8 +20,7 @@ Value Shift(Builder& b, Value x, int dim, int64_t distance, Value identity) {
 }
 
 Value ScanByDoubling(Builder& b, Value x, int dim, Value identity, const Combine& combine) {
-  for (int64_t distance = 1; distance < b.dim(x, dim); distance *= 2)
-    x = combine(b, Shift(b, x, dim, distance, identity), x);
+  for (int64_t distance = 1; distance < b.dim(x, dim); distance *= 2) x = combine(b, Shift(b, x, dim, distance, identity), x);
   return x;
 }
 
@@ -50,8 +49,8 @@ Value ScanByWindow(Builder& b, Value x, Value identity, const Combine& combine) 
   window.dimensions = {1, n, 1};
   window.low = {0, n - 1, 0};
   window.high = {0, 0, 0};
-  const Values done = b.ReduceWindow(Values{x}, Values{identity}, window,
-                                     [&](const Values& v) -> Values { return {combine(b, v[0], v[1])}; });
+  const Values done =
+      b.ReduceWindow(Values{x}, Values{identity}, window, [&](const Values& v) -> Values { return {combine(b, v[0], v[1])}; });
   return done.empty() ? Value{} : done[0];
 }
 

@@ -105,9 +105,7 @@ void Relu6(Lowering& l) {
 }
 
 // min(max(x + 3, 0), 6)
-Value HardSix(Elementwise& e, Value x) {
-  return e.b.Min(e.b.Max(e.b.Binary("add", x, 3.0), e.Const(0)), e.Const(6));
-}
+Value HardSix(Elementwise& e, Value x) { return e.b.Min(e.b.Max(e.b.Binary("add", x, 3.0), e.Const(0)), e.Const(6)); }
 
 void Hardswish(Lowering& l) {
   Elementwise e(l);

@@ -108,8 +108,8 @@ enum PowClass : uint8_t { kRunTime, kOne, kTwo, kThree, kZero, kHalf, kMinusHalf
 
 uint8_t ClassifyExponent(int argument, double v, bool) {
   if (argument != 1) return kRunTime;
-  static constexpr std::pair<double, PowClass> kClasses[] = {{1, kOne},   {2, kTwo},         {3, kThree},     {0, kZero},
-                                                            {0.5, kHalf}, {-0.5, kMinusHalf}, {-1, kMinusOne}, {-2, kMinusTwo}};
+  static constexpr std::pair<double, PowClass> kClasses[] = {
+      {1, kOne}, {2, kTwo}, {3, kThree}, {0, kZero}, {0.5, kHalf}, {-0.5, kMinusHalf}, {-1, kMinusOne}, {-2, kMinusTwo}};
   for (auto [value, c] : kClasses) {
     if (v == value) return c;
   }
@@ -122,19 +122,26 @@ void PowScalar(Lowering& l) {
   Value x = e.In(0), one = e.Const(1);
   auto square = [&] { return b.Mul(x, x); };
   switch (ClassOf(l, 1)) {
-    case kOne: return e.Out(x);
-    case kTwo: return e.Out(e.boolean() ? x : square());
-    case kThree: return e.Out(e.boolean() ? x : b.Mul(square(), x));
-    case kZero: return e.Out(one);
-    case kHalf: return e.Out(b.Unary("sqrt", x));
-    case kMinusHalf: return e.Out(e.complex() ? b.Div(one, b.Unary("sqrt", x)) : b.Unary("rsqrt", x));
+    case kOne:
+      return e.Out(x);
+    case kTwo:
+      return e.Out(e.boolean() ? x : square());
+    case kThree:
+      return e.Out(e.boolean() ? x : b.Mul(square(), x));
+    case kZero:
+      return e.Out(one);
+    case kHalf:
+      return e.Out(b.Unary("sqrt", x));
+    case kMinusHalf:
+      return e.Out(e.complex() ? b.Div(one, b.Unary("sqrt", x)) : b.Unary("rsqrt", x));
     case kMinusOne:
       if (!IsInteger(e.math)) return e.Out(b.Div(one, x));
       return e.Out(Power(b, x, e.Const(-1)));
     case kMinusTwo:
       if (!IsInteger(e.math)) return e.Out(b.Div(one, square()));
       return e.Out(Power(b, x, e.Const(-2)));
-    default: return e.Out(Power(b, x, e.In(1)));
+    default:
+      return e.Out(Power(b, x, e.In(1)));
   }
 }
 

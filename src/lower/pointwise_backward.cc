@@ -35,9 +35,7 @@ void GeluBackward(Lowering& l) {
   e.Out(b.Mul(grad, slope));
 }
 
-Value Conj(Elementwise& e, Value x) {
-  return e.complex() ? e.b.Complex(e.b.Real(x), e.b.Neg(e.b.Imag(x))) : x;
-}
+Value Conj(Elementwise& e, Value x) { return e.complex() ? e.b.Complex(e.b.Real(x), e.b.Neg(e.b.Imag(x))) : x; }
 
 void SiluBackward(Lowering& l) {
   Elementwise e(l);

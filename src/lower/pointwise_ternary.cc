@@ -39,8 +39,7 @@ void Lerp(Lowering& l) {
   Value start = e.In(0), end = e.In(1), weight = e.In(2), distance = b.Sub(end, start);
   Value size = e.complex() ? b.Unary("abs", weight) : weight;
   Value near = e.complex() ? b.Cmp(Compare::kLt, size, 0.5) : b.Cmp(Compare::kLt, b.Unary("abs", size), 0.5);
-  e.Out(b.Select(near, b.Add(start, b.Mul(weight, distance)),
-                 b.Sub(end, b.Mul(distance, b.Sub(e.Const(1), weight)))));
+  e.Out(b.Select(near, b.Add(start, b.Mul(weight, distance)), b.Sub(end, b.Mul(distance, b.Sub(e.Const(1), weight)))));
 }
 
 Value Scaled(Elementwise& e, Value x, int i) { return ClassOf(e.l, i) == 1 ? x : e.b.Mul(e.In(i), x); }

@@ -210,12 +210,18 @@ void Angle(Lowering& l) {
 
 double Largest(DType d) {
   switch (d) {
-    case DType::kF64: return std::numeric_limits<double>::max();
-    case DType::kF32: return std::numeric_limits<float>::max();
-    case DType::kF16: return 65504;
-    case DType::kBF16: return 0x1.FEp127;
-    case DType::kF8E4M3FN: return 448;
-    default: return 57344;
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.FEp127;
+    case DType::kF8E4M3FN:
+      return 448;
+    default:
+      return 57344;
   }
 }
 

@@ -193,7 +193,8 @@ void Dropout(Lowering& l) {
   const DType acc = SampleType(OpMathType(type.dtype));
   const Value keep = b.Sub(b.Constant(acc, 1.0), l.Scalar(1, acc));
   const Value u = b.Reshape(TrialsWith(l, type.numel(), acc), DimsOf(type));
-  const Value mask = b.Cmp(Compare::kLt, u, b.BroadcastLike(keep, u));
+  // Two results from one mask: without the barrier engines draw the random numbers twice.
+  const Value mask = b.OptimizationBarrier(b.Cmp(Compare::kLt, u, b.BroadcastLike(keep, u)));
   // Everything dropped: 0, where 1 / keep would be infinite.
   const Value scale = b.Select(b.Cmp(Compare::kEq, keep, 0.0), b.Like(keep, 0.0), b.Div(b.Like(keep, 1.0), keep));
   const Value y = b.Convert(x, OpMathType(type.dtype));
@@ -207,9 +208,15 @@ constexpr Rule kRules[] = {
     {.name = "uniform", .lower = Uniform, .runtime_floats = "from,to", .random = true},
     {.name = "normal_", .lower = Normal, .runtime_floats = "mean,std", .classify = ClassifyStd, .random = true},
     {.name = "normal_functional", .lower = Normal, .runtime_floats = "mean,std", .classify = ClassifyStd, .random = true},
-    {.name = "normal.float_float", .lower = NormalOfSize, .runtime_floats = "mean,std", .classify = ClassifyStdFirst,
+    {.name = "normal.float_float",
+     .lower = NormalOfSize,
+     .runtime_floats = "mean,std",
+     .classify = ClassifyStdFirst,
      .random = true},
-    {.name = "normal.Tensor_float", .lower = NormalTensors, .runtime_floats = "std", .classify = ClassifyStdFirst,
+    {.name = "normal.Tensor_float",
+     .lower = NormalTensors,
+     .runtime_floats = "std",
+     .classify = ClassifyStdFirst,
      .random = true},
     {.name = "normal.float_Tensor", .lower = NormalTensors, .runtime_floats = "mean", .random = true},
     {.name = "normal.Tensor_Tensor", .lower = NormalTensors, .random = true},
@@ -221,7 +228,10 @@ constexpr Rule kRules[] = {
     {.name = "geometric", .lower = Geometric, .runtime_floats = "p", .classify = ClassifyInnerProbability, .random = true},
     {.name = "cauchy_", .lower = Cauchy, .runtime_floats = "median,sigma", .classify = ClassifyScale, .random = true},
     {.name = "cauchy", .lower = Cauchy, .runtime_floats = "median,sigma", .classify = ClassifyScale, .random = true},
-    {.name = "bernoulli_.float", .lower = BernoulliFloat, .runtime_floats = "p", .classify = ClassifyProbability,
+    {.name = "bernoulli_.float",
+     .lower = BernoulliFloat,
+     .runtime_floats = "p",
+     .classify = ClassifyProbability,
      .random = true},
     {.name = "bernoulli.p", .lower = BernoulliFloat, .runtime_floats = "p", .classify = ClassifyProbability, .random = true},
     {.name = "bernoulli", .lower = BernoulliSelf, .random = true},

@@ -30,7 +30,8 @@ Value IntegersBelow(Builder& b, const Lowering::RandomWords& words, uint64_t ran
   if (range - 1 <= 0xffffffffull) {
     if ((range & (range - 1)) == 0) return b.Binary("and", words.w[0], static_cast<int64_t>(range - 1));
     // (word * range) / 2^32.
-    const Value wide = b.Mul(AsU64(b, words.w[0]), b.Constant(b.type(words.w[0]).With(DType::kU64), static_cast<int64_t>(range)));
+    const Value wide =
+        b.Mul(AsU64(b, words.w[0]), b.Constant(b.type(words.w[0]).With(DType::kU64), static_cast<int64_t>(range)));
     return b.Convert(High32(b, wide), DType::kU32);
   }
   if ((range & (range - 1)) == 0) {
@@ -48,8 +49,7 @@ void Integers(Lowering& l, int64_t base, uint64_t range) {
   if (type.numel() == 0) return SetResultFill(l, 0, 0);
   const Value k = IntegersBelow(b, l.Random(type.numel()), range);
   // In 32 bits where base and all values fit.
-  const bool narrow = b.dtype(k) == DType::kU32 && range - 1 <= 0x7fffffff &&
-                      base >= std::numeric_limits<int32_t>::min() &&
+  const bool narrow = b.dtype(k) == DType::kU32 && range - 1 <= 0x7fffffff && base >= std::numeric_limits<int32_t>::min() &&
                       base <= std::numeric_limits<int32_t>::max() - static_cast<int64_t>(range - 1);
   const DType integer = narrow ? DType::kI32 : DType::kI64;
   SetResultAs(l, 0, b.Binary("add", b.Convert(k, integer), base));
@@ -58,12 +58,18 @@ void Integers(Lowering& l, int64_t base, uint64_t range) {
 // The largest integer up to which all integers are numbers of this type.
 int64_t LargestOf(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return 1;
-    case DType::kBF16: return 1 << 8;
-    case DType::kF16: return 1 << 11;
-    case DType::kF32: return 1 << 24;
-    case DType::kF64: return int64_t{1} << 53;
-    default: return static_cast<int64_t>(~uint64_t{0} >> (64 - 8 * ItemSize(dtype) + IsSigned(dtype)));
+    case DType::kBool:
+      return 1;
+    case DType::kBF16:
+      return 1 << 8;
+    case DType::kF16:
+      return 1 << 11;
+    case DType::kF32:
+      return 1 << 24;
+    case DType::kF64:
+      return int64_t{1} << 53;
+    default:
+      return static_cast<int64_t>(~uint64_t{0} >> (64 - 8 * ItemSize(dtype) + IsSigned(dtype)));
   }
 }
 
@@ -88,7 +94,7 @@ void RandomFrom(Lowering& l) {
   Integers(l, from, static_cast<uint64_t>(LargestOf(dtype)) - static_cast<uint64_t>(from) + 1);
 }
 
-// randperm(n): positions sorted by random bits. Position and bits share one 64-bit number (parts of sort.cc say why);
+// randperm(n): positions sorted by random bits. Position and bits share one 64-bit number (SortPacked in sort.cc says why);
 // that leaves 64 - log2(n) random bits, so that equal ones, which would keep the original order, are rare for every n.
 void RandPerm(Lowering& l) {
   Builder& b = l.b;
@@ -101,9 +107,8 @@ void RandPerm(Lowering& l) {
   const Lowering::RandomWords words = l.Random(n);
   const Value random = b.Or(b.Binary("shift_left", AsU64(b, words.w[0]), 32), AsU64(b, words.w[1]));
   const Value packed = b.Or(b.Binary("and", random, ~mask), b.Iota(TensorType(DType::kU64, {n}), 0));
-  const Values sorted = b.Sort({b.BitcastConvert(packed, DType::kI64)}, 0, false, [&](const Values& v) -> Values {
-    return {b.Cmp(Compare::kLt, v[0], v[1])};
-  });
+  const Values sorted = b.Sort({b.BitcastConvert(packed, DType::kI64)}, 0, false,
+                               [&](const Values& v) -> Values { return {b.Cmp(Compare::kLt, v[0], v[1])}; });
   SetResultAs(l, 0, sorted.empty() ? Value{} : b.Binary("and", sorted[0], mask));
 }
 
@@ -133,8 +138,8 @@ Value WithoutReplacement(Lowering& l, Value weights, int64_t samples) {
   const Value score = b.Div(weights, b.Reshape(b.Neg(b.Unary("log", u)), {rows, n}));
   if (samples == 1) return FirstPosition(b, score, ReduceMax(l, score, {1}, false), 1);
   const Value positions = b.Iota(TensorType(DType::kI32, {rows, n}), 1);
-  const Values sorted = b.Sort({score, positions}, 1, true,
-                               [&](const Values& v) -> Values { return {b.Cmp(Compare::kGt, v[0], v[1])}; });
+  const Values sorted =
+      b.Sort({score, positions}, 1, true, [&](const Values& v) -> Values { return {b.Cmp(Compare::kGt, v[0], v[1])}; });
   return sorted.size() == 2 ? b.SliceDim(sorted[1], 1, 0, samples) : Value{};
 }
 

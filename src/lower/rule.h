@@ -33,6 +33,10 @@ struct Rule {
   // Factories whose result size follows from run-time scalars (arange): that size, part of the key as one more argument;
   // negative when Meta shall refuse the call. `scalars` in the schema's order.
   int64_t (*size_of_scalars)(const double* scalars, int count) = nullptr;
+  // Arguments that the operator changes without saying so in its schema, comma-separated, while its bool argument
+  // `updates_if` is true: their new values are further results, after those of the schema.
+  const char* updates = nullptr;
+  const char* updates_if = nullptr;
   bool precision = false;       // the matmul precision setting is part of its key
 };
 

@@ -144,8 +144,7 @@ void SliceScatter(Lowering& l) {
   const Value x = l.Tensor(0), src = l.Tensor(1, b.dtype(x));
   const int dim = WrapDim(l.Int(2), b.rank(x));
   const int64_t n = b.dim(x, dim);
-  const Span span =
-      SliceSpan(n, l.IntOr(3, 0), l.IntOr(4, std::numeric_limits<int64_t>::max()), l.IntOr(5, 1));
+  const Span span = SliceSpan(n, l.IntOr(3, 0), l.IntOr(4, std::numeric_limits<int64_t>::max()), l.IntOr(5, 1));
   if (b.type(src).numel() == 0) return l.SetResult(0, x);
   if (span.step == 1) {
     Values starts(b.rank(x), b.Constant(DType::kI64, 0));
@@ -165,12 +164,9 @@ void DiagonalScatter(Lowering& l) {
 }
 
 constexpr Rule kRules[] = {
-    {.name = "select_backward", .lower = SelectBackward},
-    {.name = "slice_backward", .lower = SliceBackward},
-    {.name = "diagonal_backward", .lower = DiagonalBackward},
-    {.name = "unfold_backward", .lower = UnfoldBackward},
-    {.name = "select_scatter", .lower = SelectScatter},
-    {.name = "slice_scatter", .lower = SliceScatter},
+    {.name = "select_backward", .lower = SelectBackward},     {.name = "slice_backward", .lower = SliceBackward},
+    {.name = "diagonal_backward", .lower = DiagonalBackward}, {.name = "unfold_backward", .lower = UnfoldBackward},
+    {.name = "select_scatter", .lower = SelectScatter},       {.name = "slice_scatter", .lower = SliceScatter},
     {.name = "diagonal_scatter", .lower = DiagonalScatter},
 };
 

@@ -38,9 +38,8 @@ Sorted SortPacked(Builder& b, Value x, int dim, bool descending) {
   if (descending) bits = b.Not(bits);
   const Value high = b.Binary("shift_left", b.Convert(bits, DType::kI64), 32);
   const Value packed = b.Or(high, b.Iota(TensorType::Of(DType::kI64, b.dims(x)), dim));
-  const Values sorted = b.Sort({packed}, dim, false, [&](const Values& v) -> Values {
-    return {b.Cmp(Compare::kLt, v[0], v[1])};
-  });
+  const Values sorted =
+      b.Sort({packed}, dim, false, [&](const Values& v) -> Values { return {b.Cmp(Compare::kLt, v[0], v[1])}; });
   if (sorted.empty()) return {};
   const Value positions = b.Convert(sorted[0], DType::kI32);
   return {GatherElements(b, x, dim, positions), positions};

@@ -124,7 +124,8 @@ Value WriteWindow(hlo::Builder& b, const graph::Operand& view, Value base, Value
 Value FlatIndices(hlo::Builder& b, const graph::Operand& view, int64_t base_size, const StartIndex& start) {
   DType index = NeedsWideIndex(base_size) ? DType::kI64 : DType::kI32;
   TensorType t = TensorType::Scalar(index);
-  for (int i = 0; i < view.rank; ++i) t.Append(view.strides[i] == 0 ? std::min<int64_t>(1, view.sizes[i].size()) : view.sizes[i].size());
+  for (int i = 0; i < view.rank; ++i)
+    t.Append(view.strides[i] == 0 ? std::min<int64_t>(1, view.sizes[i].size()) : view.sizes[i].size());
   Value sum = b.Broadcast(start(0, index), Ints(t.begin(), t.end()));
   for (int i = 0; i < view.rank; ++i) {
     if (t.dims[i].size() <= 1) continue;
@@ -168,15 +169,20 @@ Value ReadView(hlo::Builder& b, const graph::Operand& view, Value base, const St
   if (view.access.mode == AccessMode::kEmpty) return b.Constant(view.type(), 0);
   Value x = ReinterpretValue(b, base, view.dtype);
   switch (view.access.mode) {
-    case AccessMode::kSlice: x = ReadWindow(b, view, x, start); break;
-    case AccessMode::kGather: x = ReadGather(b, view, x, start); break;
+    case AccessMode::kSlice:
+      x = ReadWindow(b, view, x, start);
+      break;
+    case AccessMode::kGather:
+      x = ReadGather(b, view, x, start);
+      break;
     case AccessMode::kFlat: {
       x = b.Flatten(x);
       DType index = NeedsWideIndex(b.dim(x, 0)) ? DType::kI64 : DType::kI32;
       x = b.DynamicSlice(x, {start(0, index)}, {view.type().numel()});
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return ApplyBits(b, view, b.Reshape(x, SizesOf(view)));
 }
@@ -187,16 +193,22 @@ Value WriteView(hlo::Builder& b, const graph::Operand& view, Value base, Value u
   Ints dims = b.dims(old);
   update = ApplyBits(b, view, update);
   switch (view.access.mode) {
-    case AccessMode::kEmpty: return old;
-    case AccessMode::kSlice: old = WriteWindow(b, view, old, update, start); break;
-    case AccessMode::kGather: old = WriteScatter(b, view, old, update, start); break;
+    case AccessMode::kEmpty:
+      return old;
+    case AccessMode::kSlice:
+      old = WriteWindow(b, view, old, update, start);
+      break;
+    case AccessMode::kGather:
+      old = WriteScatter(b, view, old, update, start);
+      break;
     case AccessMode::kFlat: {
       old = b.Flatten(old);
       DType index = NeedsWideIndex(b.dim(old, 0)) ? DType::kI64 : DType::kI32;
       old = b.DynamicUpdateSlice(old, b.Flatten(update), {start(0, index)});
       break;
     }
-    default: old = update;
+    default:
+      old = update;
   }
   return b.Reshape(old, dims);
 }

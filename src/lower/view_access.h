@@ -20,8 +20,7 @@ hlo::Value ReadView(hlo::Builder& b, const graph::Operand& view, hlo::Value base
 
 // The base after the view received `update` (the view's dtype and sizes, logical values: conj and neg bits are applied
 // on the way). The result has the view's dtype and graph::Reinterpret's dims.
-hlo::Value WriteView(hlo::Builder& b, const graph::Operand& view, hlo::Value base, hlo::Value update,
-                     const StartIndex& start);
+hlo::Value WriteView(hlo::Builder& b, const graph::Operand& view, hlo::Value base, hlo::Value update, const StartIndex& start);
 
 // Applies the conj and neg bits.
 hlo::Value ApplyBits(hlo::Builder& b, const graph::Operand& view, hlo::Value x);

@@ -41,6 +41,7 @@ void FillCpu(int minor, EngineProfile* p) {
   p->no_donation_max_bytes = 256 << 10;
   p->atan_needs_barrier = minor != kCpu81 && minor != kCpu106;
   p->native_reduce_minmax_ok = false;  // 0.81: 20 to 100 times slower; 0.115: loses NaN
+  p->native_reduce_minmax_fast = minor == kCpu115;
   p->sort_needs_nan_comparator = minor != kCpu115;
   p->depthwise_conv_as_shifts = true;
   p->ffi_ok = true;

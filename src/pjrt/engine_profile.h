@@ -34,6 +34,7 @@ struct EngineProfile {
   size_t no_donation_max_bytes = 0;
 
   bool atan_needs_barrier = true;         // emit atan2(x, optimization_barrier(1))
+  bool native_reduce_minmax_fast = false;  // as fast as it gets; where NaN need not be carried it may be used
   bool native_reduce_minmax_ok = false;   // else the body of a max/min reduction is a select that carries NaN
   bool sort_needs_nan_comparator = true;  // else a plain LT puts NaN last
   bool depthwise_conv_as_shifts = false;  // depthwise and grouped-weight convolutions are far slower than their expansion

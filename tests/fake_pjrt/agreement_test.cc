@@ -63,7 +63,8 @@ void StructureCases() {
   std::string add = Module(kAdd), line = kAdd;
   Text("pretty function", kYes, add);
   Text("generic function", kYes, R"(module @m attributes {mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32} {
-  "func.func"() <{function_type = (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>), sym_name = "main", arg_attrs = [{tf.aliasing_output = 0 : i32}, {}]}> ({
+  "func.func"() <{function_type = (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>), sym_name = "main",
+arg_attrs = [{tf.aliasing_output = 0 : i32}, {}]}> ({
   ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
     %0 = "stablehlo.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     "func.return"(%0) : (tensor<4xf32>) -> ()
@@ -299,7 +300,8 @@ void OperatorCases() {
   One("reduce, initial type", kNo, "stablehlo.reduce", "%a, %i", dims + add, a + ", tensor<i32>", "tensor<4xf32>");
   std::string less = R"( ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
-%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>,
+tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%r) : (tensor<i1>) -> ()
 }))";
   One("sort", kYes, "stablehlo.sort", "%a", " <{dimension = 1 : i64, is_stable = true}>" + less, a, a);

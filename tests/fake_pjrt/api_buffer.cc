@@ -80,11 +80,12 @@ void CopyFromHost(const uint8_t* data, const Dims& byte_strides, const Type& typ
 // When the source is ready and its turn comes: copy, then set the event. The caller's `dst` must live until then.
 PJRT_Event* CopyOut(PJRT_Buffer* source, std::shared_ptr<Memory> memory, int64_t offset, size_t bytes, void* dst) {
   auto done = std::make_shared<Promise>();
-  Worker::Get().RunOrSubmit([ready = source->ready, memory = std::move(memory), offset, bytes, dst, done] {
-    Error e = ready->Wait();
-    if (e.ok() && bytes > 0) std::memcpy(dst, memory->data() + offset, bytes);
-    done->Set(std::move(e));
-  });
+  Worker::Get().RunOrSubmit(!source->ready->ready(),
+                            [ready = source->ready, memory = std::move(memory), offset, bytes, dst, done] {
+                              Error e = ready->Wait();
+                              if (e.ok() && bytes > 0) std::memcpy(dst, memory->data() + offset, bytes);
+                              done->Set(std::move(e));
+                            });
   return NewEvent(done);
 }
 
@@ -95,7 +96,7 @@ Error CopyTo(PJRT_Buffer* source, PJRT_Device* device, PJRT_Buffer** result) {
   std::shared_ptr<Memory> to = Memory::AllocateCounted(bytes);
   if (!to) return OutOfMemory(bytes);
   auto ready = std::make_shared<Promise>();
-  Worker::Get().RunOrSubmit([source_ready = source->ready, from, to, bytes, ready] {
+  Worker::Get().RunOrSubmit(!source->ready->ready(), [source_ready = source->ready, from, to, bytes, ready] {
     Error e = source_ready->Wait();
     if (e.ok()) std::memcpy(to->data(), from->data(), bytes);
     ready->Set(std::move(e));
@@ -155,8 +156,8 @@ Error Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args) {
   const auto* data = static_cast<const uint8_t*>(args->data);
   if (semantics == PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes) {
     auto ready = std::make_shared<Promise>();
-    if (ControlState::Get().delay_us >= 0) std::memset(memory->data(), 0xFD, bytes);
-    Worker::Get().RunOrSubmit([data, strides, type, memory, ready] {
+    if (ControlState::Get().delay_us >= 0 || args->client->asynchronous) std::memset(memory->data(), 0xFD, bytes);
+    Worker::Get().RunOrSubmit(args->client->asynchronous, [data, strides, type, memory, ready] {
       CopyFromHost(data, strides, type, memory->data());
       ready->Set({});
     });

@@ -34,10 +34,15 @@ Error Plugin_Initialize(PJRT_Plugin_Initialize_Args*) { return {}; }
 
 Error Plugin_Attributes(PJRT_Plugin_Attributes_Args* args) {
   static const int64_t current[] = {1, 13, 0}, minimum[] = {0, 9, 0};
-  static const PJRT_NamedValue attributes[] = {IntList("stablehlo_current_version", current, 3),
-                                               IntList("stablehlo_minimum_version", minimum, 3)};
-  args->attributes = attributes;
-  args->num_attributes = 2;
+  static const std::vector<PJRT_NamedValue> attributes = [] {
+    PJRT_NamedValue xla = IntList("xla_version", nullptr, 1);
+    xla.type = PJRT_NamedValue_kInt64;
+    xla.int64_value = 2;
+    return std::vector{xla, IntList("stablehlo_current_version", current, 3),
+                       IntList("stablehlo_minimum_version", minimum, 3)};
+  }();
+  args->attributes = attributes.data();
+  args->num_attributes = attributes.size();
   return {};
 }
 
@@ -45,16 +50,20 @@ Error Plugin_Attributes(PJRT_Plugin_Attributes_Args* args) {
 
 Error Client_Create(PJRT_Client_Create_Args* args) {
   int64_t count = 4;  // as XLA's CPU plugin
+  bool asynchronous = false;
   for (size_t i = 0; i < args->num_options; ++i) {
     const PJRT_NamedValue& option = args->create_options[i];
     if (Error e = CheckStructSize("PJRT_NamedValue", PJRT_NamedValue_STRUCT_SIZE, option.struct_size); !e.ok())
       return e;
-    if (std::string_view(option.name, option.name_size) != "cpu_device_count") continue;
+    std::string_view name(option.name, option.name_size);
+    if (name == "asynchronous" && option.type == PJRT_NamedValue_kBool) asynchronous = option.bool_value;
+    if (name != "cpu_device_count") continue;
     if (option.type != PJRT_NamedValue_kInt64) return Invalid("cpu_device_count must be an int64");
     count = option.int64_value;
   }
   if (count < 1 || count > 1024) return Invalid("cpu_device_count must be from 1 to 1024");
   auto client = std::make_unique<PJRT_Client>();
+  client->asynchronous = asynchronous;
   for (int id = 0; id < count; ++id) {
     auto device = std::make_unique<PJRT_Device>();
     device->description = {id, "fake:" + std::to_string(id)};
@@ -193,9 +202,12 @@ Error Device_DefaultMemory(PJRT_Device_DefaultMemory_Args* args) {
 
 Error Device_MemoryStats(PJRT_Device_MemoryStats_Args* args) {
   ControlState& state = ControlState::Get();
+  // As on XLA:CPU, unless a test has set a limit.
+  if (state.memory_limit == 0)
+    return {kUnimplemented, "PJRT_Device_MemoryStats is not implemented without a memory limit"};
   args->bytes_in_use = state.live_bytes();  // of all devices
   args->bytes_limit = state.memory_limit;
-  args->bytes_limit_is_set = args->bytes_limit > 0;
+  args->bytes_limit_is_set = true;
   args->peak_bytes_in_use_is_set = args->num_allocs_is_set = args->largest_alloc_size_is_set =
       args->bytes_reserved_is_set = false;
   args->peak_bytes_reserved_is_set = args->bytes_reservable_limit_is_set = args->largest_free_block_bytes_is_set =

@@ -100,7 +100,7 @@ Error TakeOutputs(PJRT_Buffer* const* buffers, const std::vector<bool>& donated,
     if (donated[i] && launch->inputs[i]->writable() && buffers[i]->external_references == 0)
       launch->outputs[launch->program->alias[i]] = launch->inputs[i];
   }
-  bool asynchronous = ControlState::Get().delay_us >= 0;
+  bool asynchronous = ControlState::Get().delay_us >= 0 || launch->device->client->asynchronous;
   for (size_t k = 0; k < launch->outputs.size(); ++k) {
     if (launch->outputs[k]) continue;
     size_t bytes = main.result_types[k].bytes();
@@ -163,7 +163,7 @@ Error LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args) {
     for (size_t k = 0; k < launch->outputs.size(); ++k)
       args->output_lists[d][k] = new PJRT_Buffer(main.result_types[k], devices[d], launch->outputs[k], launch->done);
     if (args->device_complete_events) args->device_complete_events[d] = NewEvent(launch->done);
-    Worker::Get().RunOrSubmit([launch] {
+    Worker::Get().RunOrSubmit(executable.client->asynchronous, [launch] {
       Error e = launch->Run();
       launch->inputs.clear();
       launch->outputs.clear();

@@ -188,7 +188,8 @@ TEST_F(Api, Donation) {
 
 TEST_F(Api, SwappedDonationsKeepTheirValues) {
   PJRT_LoadedExecutable* swap = MustCompile(R"(module @swap {
-func.func public @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<4xf32> {tf.aliasing_output = 1 : i32}) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func public @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<4xf32> {tf.aliasing_output = 1 :
+i32}) -> (tensor<4xf32>, tensor<4xf32>) {
 "func.return"(%b, %a) : (tensor<4xf32>, tensor<4xf32>) -> ()
 }
 })");
@@ -361,6 +362,10 @@ TEST_F(Api, MemoryLimit) {
   Failure f = Fake().Upload(HostArray::F32({8}, F(8)), &y);
   EXPECT_EQ(f.code, 8);
   EXPECT_EQ(f.message, "Out of memory allocating 32 bytes");
+  TEST_ARGS(PJRT_Device_MemoryStats_Args, stats);
+  stats.device = Fake().devices[0];
+  Fake().Must(Fake().api->PJRT_Device_MemoryStats(&stats));
+  EXPECT_EQ(stats.bytes_in_use, fake_pjrt_live_bytes());
   PJRT_LoadedExecutable *negate = MustCompile(kNegate), *add = MustCompile(kAddInPlace);
   std::vector<PJRT_Buffer*> out, again;
   ASSERT_EQ(Fake().Execute(negate, {x}, &out).code, 0);
@@ -371,6 +376,20 @@ TEST_F(Api, MemoryLimit) {
   for (PJRT_Buffer* b : {x, out[0], again[0]}) Fake().Destroy(b);
   Fake().Destroy(negate);
   Fake().Destroy(add);
+}
+
+TEST_F(Api, MoreThanTheMachineHas) {
+  PJRT_LoadedExecutable* huge = MustCompile(R"(module {
+func.func public @main(%a: tensor<f32>) -> tensor<70368744177664xf32> {
+%0 = "stablehlo.broadcast_in_dim"(%a) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<70368744177664xf32>
+"func.return"(%0) : (tensor<70368744177664xf32>) -> ()
+}
+})");
+  PJRT_Buffer* x = Fake().Upload(HostArray::F32({}, {1}));
+  std::vector<PJRT_Buffer*> out;
+  EXPECT_EQ(Fake().Execute(huge, {x}, &out).code, 8);
+  Fake().Destroy(x);
+  Fake().Destroy(huge);
 }
 
 TEST_F(Api, Asynchronous) {

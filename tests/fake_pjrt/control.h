@@ -28,11 +28,13 @@ FAKE_PJRT_EXPORT void fake_pjrt_fail_call_named(const char* name, int64_t k, int
 FAKE_PJRT_EXPORT void fake_pjrt_fail_async(int64_t k, int code);
 
 // From now on executions and transfers complete on a background thread, in order, `delay_us` after their turn comes.
-// A negative delay turns this off (the default: everything completes before the call returns). In asynchronous mode
+// A negative delay turns this off (the default: everything completes before the call returns, except on clients created
+// with the option asynchronous = true). In asynchronous mode
 // fresh memory holds 0xFD until its producer has run, and donated memory its old content.
 FAKE_PJRT_EXPORT void fake_pjrt_set_async(int64_t delay_us);
 
-// Allocations of buffers that would make fake_pjrt_live_bytes exceed `bytes` fail with code 8 (0: no limit).
+// Allocations of buffers that would make fake_pjrt_live_bytes exceed `bytes` fail with code 8 (0: no limit). With a
+// limit PJRT_Device_MemoryStats works too; without one it is UNIMPLEMENTED as on XLA:CPU.
 FAKE_PJRT_EXPORT void fake_pjrt_set_memory_limit(int64_t bytes);
 
 // Objects that the caller has not destroyed yet, and the device memory held (zero-copy memory of the host is not

@@ -341,7 +341,8 @@ TEST(Differential, CompareSelectClamp) {
   Check("select", {{"64xi1"}, {"i1"}, {"64xf32"}, {"64xf32"}, {"64xcomplex<f64>"}, {"64xcomplex<f64>"}},
         {{"%0", "64xf32"}, {"%1", "64xcomplex<f64>"}},
         R"(%0 = "stablehlo.select"(%a0, %a2, %a3) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-%1 = "stablehlo.select"(%a1, %a4, %a5) : (tensor<i1>, tensor<64xcomplex<f64>>, tensor<64xcomplex<f64>>) -> tensor<64xcomplex<f64>>)");
+%1 = "stablehlo.select"(%a1, %a4, %a5) : (tensor<i1>, tensor<64xcomplex<f64>>,
+tensor<64xcomplex<f64>>) -> tensor<64xcomplex<f64>>)");
   Check("clamp",
         {{"f32"}, {"64xf32"}, {"64xf32", kPositive}, {"i32", kNormal, -50, 0}, {"64xi32"}, {"i32", kNormal, 0, 50}},
         {{"%0", "64xf32"}, {"%1", "64xi32"}},
@@ -380,69 +381,78 @@ TEST(Differential, Convert) {
 %2 = "stablehlo.bitcast_convert"(%a2) : (tensor<8x2xi32>) -> tensor<8xi64>
 %3 = "stablehlo.bitcast_convert"(%a3) : (tensor<8xbf16>) -> tensor<8xui16>
 %4 = "stablehlo.bitcast_convert"(%a0) : (tensor<8xf32>) -> tensor<8x4xui8>)");
-  Check(
-      "reduce_precision", {{"64xf32"}, {"64xf32", kSpecial}, {"64xf64"}},
-      {{"%0", "64xf32"}, {"%1", "64xf32"}, {"%2", "64xf64"}},
-      R"(%0 = "stablehlo.reduce_precision"(%a0) <{exponent_bits = 5 : i32, mantissa_bits = 3 : i32}> : (tensor<64xf32>) -> tensor<64xf32>
-%1 = "stablehlo.reduce_precision"(%a1) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}> : (tensor<64xf32>) -> tensor<64xf32>
-%2 = "stablehlo.reduce_precision"(%a2) <{exponent_bits = 8 : i32, mantissa_bits = 7 : i32}> : (tensor<64xf64>) -> tensor<64xf64>)");
+  Check("reduce_precision", {{"64xf32"}, {"64xf32", kSpecial}, {"64xf64"}},
+        {{"%0", "64xf32"}, {"%1", "64xf32"}, {"%2", "64xf64"}},
+        R"(%0 = "stablehlo.reduce_precision"(%a0) <{exponent_bits = 5 : i32, mantissa_bits = 3 : i32}> :
+(tensor<64xf32>) -> tensor<64xf32>
+%1 = "stablehlo.reduce_precision"(%a1) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}> :
+(tensor<64xf32>) -> tensor<64xf32>
+%2 = "stablehlo.reduce_precision"(%a2) <{exponent_bits = 8 : i32, mantissa_bits = 7 : i32}> :
+(tensor<64xf64>) -> tensor<64xf64>)");
 }
 
 TEST(Differential, Shape) {
-  Check(
-      "shape", {{"4x6xf32"}, {"6xi16"}, {"1x6xbf16"}, {"f32"}},
-      {{"%0", "2x3x6xi16"},
-       {"%1", "4x6xbf16"},
-       {"%2", "3x8xf32"},
-       {"%3", "6x4xf32"},
-       {"%4", "4x6xf32"},
-       {"%5", "8x6xf32"},
-       {"%6", "4x7xf32"},
-       {"%7", "5x6xi32"},
-       {"%8", "5x6xf32"},
-       {"%9", "9x13xf32"},
-       {"%10", "2x3xf32"}},
-      R"(%0 = "stablehlo.broadcast_in_dim"(%a1) <{broadcast_dimensions = array<i64: 2>}> : (tensor<6xi16>) -> tensor<2x3x6xi16>
-%1 = "stablehlo.broadcast_in_dim"(%a2) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x6xbf16>) -> tensor<4x6xbf16>
+  Check("shape", {{"4x6xf32"}, {"6xi16"}, {"1x6xbf16"}, {"f32"}},
+        {{"%0", "2x3x6xi16"},
+         {"%1", "4x6xbf16"},
+         {"%2", "3x8xf32"},
+         {"%3", "6x4xf32"},
+         {"%4", "4x6xf32"},
+         {"%5", "8x6xf32"},
+         {"%6", "4x7xf32"},
+         {"%7", "5x6xi32"},
+         {"%8", "5x6xf32"},
+         {"%9", "9x13xf32"},
+         {"%10", "2x3xf32"}},
+        R"(%0 = "stablehlo.broadcast_in_dim"(%a1) <{broadcast_dimensions = array<i64: 2>}> :
+(tensor<6xi16>) -> tensor<2x3x6xi16>
+%1 = "stablehlo.broadcast_in_dim"(%a2) <{broadcast_dimensions = array<i64: 0, 1>}> :
+(tensor<1x6xbf16>) -> tensor<4x6xbf16>
 %2 = "stablehlo.reshape"(%a0) : (tensor<4x6xf32>) -> tensor<3x8xf32>
 %3 = "stablehlo.transpose"(%a0) <{permutation = array<i64: 1, 0>}> : (tensor<4x6xf32>) -> tensor<6x4xf32>
 %4 = "stablehlo.reverse"(%a0) <{dimensions = array<i64: 0, 1>}> : (tensor<4x6xf32>) -> tensor<4x6xf32>
 %5 = "stablehlo.concatenate"(%a0, %a0) <{dimension = 0 : i64}> : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-%s = "stablehlo.slice"(%a0) <{start_indices = array<i64: 0, 5>, limit_indices = array<i64: 4, 6>, strides = array<i64: 1, 1>}> : (tensor<4x6xf32>) -> tensor<4x1xf32>
+%s = "stablehlo.slice"(%a0) <{start_indices = array<i64: 0, 5>, limit_indices = array<i64: 4, 6>, strides = array<i64:
+1, 1>}> : (tensor<4x6xf32>) -> tensor<4x1xf32>
 %6 = "stablehlo.concatenate"(%a0, %s) <{dimension = 1 : i64}> : (tensor<4x6xf32>, tensor<4x1xf32>) -> tensor<4x7xf32>
 %7 = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<5x6xi32>
 %8 = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<5x6xf32>
-%9 = "stablehlo.pad"(%a0, %a3) <{edge_padding_low = array<i64: 1, -1>, edge_padding_high = array<i64: 1, 3>, interior_padding = array<i64: 1, 1>}> : (tensor<4x6xf32>, tensor<f32>) -> tensor<9x13xf32>
-%10 = "stablehlo.slice"(%a0) <{start_indices = array<i64: 1, 0>, limit_indices = array<i64: 4, 6>, strides = array<i64: 2, 2>}> : (tensor<4x6xf32>) -> tensor<2x3xf32>)");
+%9 = "stablehlo.pad"(%a0, %a3) <{edge_padding_low = array<i64: 1, -1>, edge_padding_high = array<i64: 1, 3>,
+interior_padding = array<i64: 1, 1>}> : (tensor<4x6xf32>, tensor<f32>) -> tensor<9x13xf32>
+%10 = "stablehlo.slice"(%a0) <{start_indices = array<i64: 1, 0>, limit_indices = array<i64: 4, 6>, strides = array<i64:
+2, 2>}> : (tensor<4x6xf32>) -> tensor<2x3xf32>)");
   for (int64_t at : {-3, 0, 2, 9})
-    Check(
-        "dynamic slices at " + std::to_string(at),
-        {{"4x6xf32"},
-         {"2x3xf32"},
-         {"i32", kNormal, at, at},
-         {"ui32", kNormal, at, at < 0 ? 0 : at},
-         {"i64", kNormal, at, at}},
-        {{"%0", "2x3xf32"}, {"%1", "4x6xf32"}, {"%2", "2x3xf32"}},
-        R"(%0 = "stablehlo.dynamic_slice"(%a0, %a2, %a2) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>
-%1 = "stablehlo.dynamic_update_slice"(%a0, %a1, %a4, %a4) : (tensor<4x6xf32>, tensor<2x3xf32>, tensor<i64>, tensor<i64>) -> tensor<4x6xf32>
-%2 = "stablehlo.dynamic_slice"(%a0, %a3, %a3) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>, tensor<ui32>, tensor<ui32>) -> tensor<2x3xf32>)");
-  Check(
-      "constants", {},
-      {{"%0", "4xf32"},
-       {"%1", "2x2xi32"},
-       {"%2", "4xi1"},
-       {"%3", "4xf32"},
-       {"%4", "2xcomplex<f32>"},
-       {"%5", "3xbf16"},
-       {"%6", "4xui64"},
-       {"%7", "2xf8E4M3FN"},
-       {"%8", "0xf32"},
-       {"%9", "3xf16"}},
-      R"(%0 = "stablehlo.constant"() <{value = dense<"0x0000803F000000400000404000008040"> : tensor<4xf32>}> : () -> tensor<4xf32>
+    Check("dynamic slices at " + std::to_string(at),
+          {{"4x6xf32"},
+           {"2x3xf32"},
+           {"i32", kNormal, at, at},
+           {"ui32", kNormal, at, at < 0 ? 0 : at},
+           {"i64", kNormal, at, at}},
+          {{"%0", "2x3xf32"}, {"%1", "4x6xf32"}, {"%2", "2x3xf32"}},
+          R"(%0 = "stablehlo.dynamic_slice"(%a0, %a2, %a2) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>,
+tensor<i32>, tensor<i32>) -> tensor<2x3xf32>
+%1 = "stablehlo.dynamic_update_slice"(%a0, %a1, %a4, %a4) : (tensor<4x6xf32>, tensor<2x3xf32>, tensor<i64>,
+tensor<i64>) -> tensor<4x6xf32>
+%2 = "stablehlo.dynamic_slice"(%a0, %a3, %a3) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>, tensor<ui32>,
+tensor<ui32>) -> tensor<2x3xf32>)");
+  Check("constants", {},
+        {{"%0", "4xf32"},
+         {"%1", "2x2xi32"},
+         {"%2", "4xi1"},
+         {"%3", "4xf32"},
+         {"%4", "2xcomplex<f32>"},
+         {"%5", "3xbf16"},
+         {"%6", "4xui64"},
+         {"%7", "2xf8E4M3FN"},
+         {"%8", "0xf32"},
+         {"%9", "3xf16"}},
+        R"(%0 = "stablehlo.constant"() <{value = dense<"0x0000803F000000400000404000008040"> : tensor<4xf32>}> :
+() -> tensor<4xf32>
 %1 = "stablehlo.constant"() <{value = dense<[[1, -2], [3, 4]]> : tensor<2x2xi32>}> : () -> tensor<2x2xi32>
 %2 = "stablehlo.constant"() <{value = dense<[true, false, false, true]> : tensor<4xi1>}> : () -> tensor<4xi1>
 %3 = "stablehlo.constant"() <{value = dense<0x7F800000> : tensor<4xf32>}> : () -> tensor<4xf32>
-%4 = "stablehlo.constant"() <{value = dense<[(1.0, 2.0), (-1.5, 0xFF800000)]> : tensor<2xcomplex<f32>>}> : () -> tensor<2xcomplex<f32>>
+%4 = "stablehlo.constant"() <{value = dense<[(1.0, 2.0), (-1.5, 0xFF800000)]> : tensor<2xcomplex<f32>>}> :
+() -> tensor<2xcomplex<f32>>
 %5 = "stablehlo.constant"() <{value = dense<[1.0, 0x7F80, 3.14159]> : tensor<3xbf16>}> : () -> tensor<3xbf16>
 %6 = "stablehlo.constant"() <{value = dense<18446744073709551615> : tensor<4xui64>}> : () -> tensor<4xui64>
 %7 = "stablehlo.constant"() <{value = dense<[1.5, 448.0]> : tensor<2xf8E4M3FN>}> : () -> tensor<2xf8E4M3FN>
@@ -485,7 +495,8 @@ TEST(Differential, Reduce) {
 %io = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<8x33xi32>
 %0:2 = "stablehlo.reduce"(%a0, %io, %z, %k) <{dimensions = array<i64: 1>}> ({
 ^bb0(%x: tensor<f32>, %xi: tensor<i32>, %y: tensor<f32>, %yi: tensor<i32>):
-%c = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%c = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<f32>,
+tensor<f32>) -> tensor<i1>
 %v = "stablehlo.select"(%c, %x, %y) : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
 %w = "stablehlo.select"(%c, %xi, %yi) : (tensor<i1>, tensor<i32>, tensor<i32>) -> tensor<i32>
 "stablehlo.return"(%v, %w) : (tensor<f32>, tensor<i32>) -> ()
@@ -495,25 +506,30 @@ TEST(Differential, Reduce) {
 TEST(Differential, Windows) {
   Check("max pool", {{"2x3x16x15xf32"}}, {{"%0", "2x3x8x7xf32"}},
         R"(%z = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32>
-%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, padding = dense<[[0, 0], [0, 0], [1, 1], [0, 0]]> : tensor<4x2xi64>}> )" +
+%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1,
+2, 2>, padding = dense<[[0, 0], [0, 0], [1, 1], [0, 0]]> : tensor<4x2xi64>}> )" +
             Combine("stablehlo.maximum", "f32") + " : (tensor<2x3x16x15xf32>, tensor<f32>) -> tensor<2x3x8x7xf32>");
   Check("cumsum", {{"8x33xf32"}}, {{"%0", "8x33xf32"}},
         R"(%z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
-%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 1, 33>, padding = dense<[[0, 0], [32, 0]]> : tensor<2x2xi64>}> )" +
+%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 1, 33>, padding = dense<[[0, 0], [32, 0]]> :
+tensor<2x2xi64>}> )" +
             Combine("stablehlo.add", "f32") + " : (tensor<8x33xf32>, tensor<f32>) -> tensor<8x33xf32>");
   Check("dilated window", {{"9x9xi32"}}, {{"%0", "11x7xi32"}},
         R"(%z = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
-%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 1, 1>, base_dilations = array<i64: 1, 1>, window_dilations = array<i64: 2, 3>, padding = dense<[[3, 3], [1, 0]]> : tensor<2x2xi64>}> )" +
+%0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 1, 1>,
+base_dilations = array<i64: 1, 1>, window_dilations = array<i64: 2, 3>, padding = dense<[[3, 3], [1, 0]]> :
+tensor<2x2xi64>}> )" +
             Combine("stablehlo.add", "i32") + " : (tensor<9x9xi32>, tensor<i32>) -> tensor<11x7xi32>");
   Check("base dilation", {{"5xi32"}}, {{"%0", "8xi32"}},
         R"(%z = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
 %0 = "stablehlo.reduce_window"(%a0, %z) <{window_dimensions = array<i64: 2>, base_dilations = array<i64: 2>}> )" +
             Combine("stablehlo.add", "i32") + " : (tensor<5xi32>, tensor<i32>) -> tensor<8xi32>");
-  Check(
-      "select_and_scatter", {{"2x8x8xf32"}, {"2x4x4xf32"}, {"f32"}}, {{"%0", "2x8x8xf32"}},
-      R"(%0 = "stablehlo.select_and_scatter"(%a0, %a1, %a2) <{window_dimensions = array<i64: 1, 3, 3>, window_strides = array<i64: 1, 2, 2>, padding = dense<[[0, 0], [1, 0], [0, 1]]> : tensor<3x2xi64>}> ({
+  Check("select_and_scatter", {{"2x8x8xf32"}, {"2x4x4xf32"}, {"f32"}}, {{"%0", "2x8x8xf32"}},
+        R"(%0 = "stablehlo.select_and_scatter"(%a0, %a1, %a2) <{window_dimensions = array<i64: 1, 3, 3>,
+window_strides = array<i64: 1, 2, 2>, padding = dense<[[0, 0], [1, 0], [0, 1]]> : tensor<3x2xi64>}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
-%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GE>}> : (tensor<f32>,
+tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%r) : (tensor<i1>) -> ()
 }, {
 ^bb0(%u: tensor<f32>, %v: tensor<f32>):
@@ -530,7 +546,8 @@ TEST(Differential, Sort) {
     std::string text = R"(%i = "stablehlo.iota"() <{iota_dimension = 1 : i64}> : () -> tensor<13x29xi32>
 %0:2 = "stablehlo.sort"(%a0, %i) <{dimension = DIM : i64, is_stable = true}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>, %xi: tensor<i32>, %yi: tensor<i32>):
-%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GT>, compare_type = #stablehlo<comparison_type TOTALORDER>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%r = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction GT>,
+compare_type = #stablehlo<comparison_type TOTALORDER>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%r) : (tensor<i1>) -> ()
 }) : (tensor<13x29xf32>, tensor<13x29xi32>) -> (tensor<13x29xf32>, tensor<13x29xi32>))";
     text.replace(text.find("DIM"), 3, std::to_string(dim));
@@ -573,18 +590,24 @@ TEST(Differential, Dot) {
 }
 
 TEST(Differential, GatherScatter) {
-  Check(
-      "gather",
-      {{"64x12xf32"},
-       {"10x1xi32", kNormal, -3, 70},
-       {"4x64xf32"},
-       {"4x10x1xi32", kNormal, -3, 70},
-       {"5x2xi64", kNormal, -5, 70}},
-      {{"%0", "10x12xf32"}, {"%1", "4x10xf32"}, {"%2", "5x3x4xf32"}, {"%3", "12x10x1xf32"}},
-      R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 12>}> : (tensor<64x12xf32>, tensor<10x1xi32>) -> tensor<10x12xf32>
-%1 = "stablehlo.gather"(%a2, %a3) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> : (tensor<4x64xf32>, tensor<4x10x1xi32>) -> tensor<4x10xf32>
-%2 = "stablehlo.gather"(%a0, %a4) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [1, 0], index_vector_dim = 1>, slice_sizes = array<i64: 3, 4>}> : (tensor<64x12xf32>, tensor<5x2xi64>) -> tensor<5x3x4xf32>
-%3 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 12>}> : (tensor<64x12xf32>, tensor<10x1xi32>) -> tensor<12x10x1xf32>)");
+  Check("gather",
+        {{"64x12xf32"},
+         {"10x1xi32", kNormal, -3, 70},
+         {"4x64xf32"},
+         {"4x10x1xi32", kNormal, -3, 70},
+         {"5x2xi64", kNormal, -5, 70}},
+        {{"%0", "10x12xf32"}, {"%1", "4x10xf32"}, {"%2", "5x3x4xf32"}, {"%3", "12x10x1xf32"}},
+        R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false,
+slice_sizes = array<i64: 1, 12>}> : (tensor<64x12xf32>, tensor<10x1xi32>) -> tensor<10x12xf32>
+%1 = "stablehlo.gather"(%a2, %a3) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1],
+operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>,
+slice_sizes = array<i64: 1, 1>}> : (tensor<4x64xf32>, tensor<4x10x1xi32>) -> tensor<4x10xf32>
+%2 = "stablehlo.gather"(%a0, %a4) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [1,
+0], index_vector_dim = 1>, slice_sizes = array<i64: 3, 4>}> : (tensor<64x12xf32>, tensor<5x2xi64>) -> tensor<5x3x4xf32>
+%3 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [0],
+collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 12>}> :
+(tensor<64x12xf32>, tensor<10x1xi32>) -> tensor<12x10x1xf32>)");
   std::string add = R"(({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 %r = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -595,33 +618,39 @@ TEST(Differential, GatherScatter) {
 "stablehlo.return"(%y) : (tensor<f32>) -> ()
 }))";
   for (const std::string& region : {add, set})
-    Check(
-        "scatter",
-        {{"8x12xf32"},
-         {"10x1xi32", kNormal, -3, 10},
-         {"10x12xf32"},
-         {"4x9xf32"},
-         {"4x10x1xi32", kNormal, -2, 10},
-         {"4x10xf32"}},
-        {{"%0", "8x12xf32"}, {"%1", "4x9xf32"}},
-        R"(%0 = "stablehlo.scatter"(%a0, %a1, %a2) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> )" +
-            region + R"( : (tensor<8x12xf32>, tensor<10x1xi32>, tensor<10x12xf32>) -> tensor<8x12xf32>
-%1 = "stablehlo.scatter"(%a3, %a4, %a5) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>}> )" +
-            region + " : (tensor<4x9xf32>, tensor<4x10x1xi32>, tensor<4x10xf32>) -> tensor<4x9xf32>");
+    Check("scatter",
+          {{"8x12xf32"},
+           {"10x1xi32", kNormal, -3, 10},
+           {"10x12xf32"},
+           {"4x9xf32"},
+           {"4x10x1xi32", kNormal, -2, 10},
+           {"4x10xf32"}},
+          {{"%0", "8x12xf32"}, {"%1", "4x9xf32"}},
+          R"(%0 = "stablehlo.scatter"(%a0, %a1, %a2) <{indices_are_sorted = false,
+scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> )" +
+              region + R"( : (tensor<8x12xf32>, tensor<10x1xi32>, tensor<10x12xf32>) -> tensor<8x12xf32>
+%1 = "stablehlo.scatter"(%a3, %a4, %a5) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1],
+input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1],
+index_vector_dim = 2>}> )" +
+              region + " : (tensor<4x9xf32>, tensor<4x10x1xi32>, tensor<4x10xf32>) -> tensor<4x9xf32>");
   // Windows that stick out.
-  Check(
-      "scatter windows", {{"8x12xf32"}, {"20x2xi32", kNormal, -2, 12}, {"20x3x4xf32"}}, {{"%0", "8x12xf32"}},
-      R"(%0 = "stablehlo.scatter"(%a0, %a1, %a2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>}> )" +
-          add + " : (tensor<8x12xf32>, tensor<20x2xi32>, tensor<20x3x4xf32>) -> tensor<8x12xf32>");
-  Check(
-      "scatter of two", {{"16xf32"}, {"16xi32"}, {"30x1xi32", kNormal, 0, 15}, {"30xf32"}, {"30xi32"}},
-      {{"%0#0", "16xf32"}, {"%0#1", "16xi32"}},
-      R"(%0:2 = "stablehlo.scatter"(%a0, %a1, %a2, %a3, %a4) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  Check("scatter windows", {{"8x12xf32"}, {"20x2xi32", kNormal, -2, 12}, {"20x3x4xf32"}}, {{"%0", "8x12xf32"}},
+        R"(%0 = "stablehlo.scatter"(%a0, %a1,
+%a2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0,
+1], index_vector_dim = 1>}> )" +
+            add + " : (tensor<8x12xf32>, tensor<20x2xi32>, tensor<20x3x4xf32>) -> tensor<8x12xf32>");
+  Check("scatter of two", {{"16xf32"}, {"16xi32"}, {"30x1xi32", kNormal, 0, 15}, {"30xf32"}, {"30xi32"}},
+        {{"%0#0", "16xf32"}, {"%0#1", "16xi32"}},
+        R"(%0:2 = "stablehlo.scatter"(%a0, %a1, %a2, %a3,
+%a4) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+index_vector_dim = 1>}> ({
 ^bb0(%x: tensor<f32>, %xi: tensor<i32>, %y: tensor<f32>, %yi: tensor<i32>):
 %r = "stablehlo.maximum"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
 %s = "stablehlo.add"(%xi, %yi) : (tensor<i32>, tensor<i32>) -> tensor<i32>
 "stablehlo.return"(%r, %s) : (tensor<f32>, tensor<i32>) -> ()
-}) : (tensor<16xf32>, tensor<16xi32>, tensor<30x1xi32>, tensor<30xf32>, tensor<30xi32>) -> (tensor<16xf32>, tensor<16xi32>))");
+}) : (tensor<16xf32>, tensor<16xi32>, tensor<30x1xi32>, tensor<30xf32>, tensor<30xi32>) -> (tensor<16xf32>,
+tensor<16xi32>))");
 }
 
 TEST(Differential, Control) {
@@ -632,7 +661,8 @@ TEST(Differential, Control) {
 %one = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
 %0:2 = "stablehlo.while"(%c, %a0) ({
 ^bb0(%i: tensor<i32>, %x: tensor<4xf32>):
-%p = "stablehlo.compare"(%i, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<i32>, tensor<i32>) -> tensor<i1>
+%p = "stablehlo.compare"(%i, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<i32>,
+tensor<i32>) -> tensor<i1>
 "stablehlo.return"(%p) : (tensor<i1>) -> ()
 }, {
 ^bb0(%i: tensor<i32>, %x: tensor<4xf32>):

@@ -69,53 +69,49 @@ TEST(Interpreter, IntegerCorners) {
 
 TEST(Interpreter, DotReduceBroadcast) {
   // Row sums of [[1,2],[3,4]] x [[5,6],[7,8]] = [[19,22],[43,50]].
-  EXPECT_EQ(
-      RunF32(
-          Program(
-              {"2x2xf32", "2x2xf32"}, "2xf32",
-              R"(%1 = "stablehlo.dot_general"(%a0, %a1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  EXPECT_EQ(RunF32(Program({"2x2xf32", "2x2xf32"}, "2xf32",
+                           R"(%1 = "stablehlo.dot_general"(%a0,
+%a1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}> :
+(tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
 %z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
 %0 = "stablehlo.reduce"(%1, %z) <{dimensions = array<i64: 1>}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
 "stablehlo.return"(%s) : (tensor<f32>) -> ()
 }) : (tensor<2x2xf32>, tensor<f32>) -> tensor<2xf32>)"),
-          {HostArray::F32({2, 2}, {1, 2, 3, 4}), HostArray::F32({2, 2}, {5, 6, 7, 8})}),
-      (F{41, 93}));
+                   {HostArray::F32({2, 2}, {1, 2, 3, 4}), HostArray::F32({2, 2}, {5, 6, 7, 8})}),
+            (F{41, 93}));
 }
 
 TEST(Interpreter, SliceAndUpdate) {
-  EXPECT_EQ(
-      RunF32(
-          Program(
-              {"4xf32", "2xf32", "i32"}, "4xf32",
-              R"(%1 = "stablehlo.dynamic_update_slice"(%a0, %a1, %a2) : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  EXPECT_EQ(RunF32(Program({"4xf32", "2xf32", "i32"}, "4xf32",
+                           R"(%1 = "stablehlo.dynamic_update_slice"(%a0, %a1, %a2) : (tensor<4xf32>, tensor<2xf32>,
+tensor<i32>) -> tensor<4xf32>
 %0 = "stablehlo.reverse"(%1) <{dimensions = array<i64: 0>}> : (tensor<4xf32>) -> tensor<4xf32>)"),
-          {HostArray::F32({4}, {1, 2, 3, 4}), HostArray::F32({2}, {8, 9}),
-           HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {}, {7})}),
-      (F{9, 8, 2, 1}));  // the start is clamped to 2
+                   {HostArray::F32({4}, {1, 2, 3, 4}), HostArray::F32({2}, {8, 9}),
+                    HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {}, {7})}),
+            (F{9, 8, 2, 1}));  // the start is clamped to 2
 }
 
 TEST(Interpreter, GatherAndScatter) {
   auto indices = HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {3, 1}, {2, 0, 9});
   EXPECT_EQ(
-      RunF32(
-          Program(
-              {"3x2xf32", "3x1xi32"}, "3x2xf32",
-              R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}> : (tensor<3x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>)"),
-          {HostArray::F32({3, 2}, {1, 2, 3, 4, 5, 6}), indices}),
+      RunF32(Program({"3x2xf32", "3x1xi32"}, "3x2xf32",
+                     R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}> :
+(tensor<3x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>)"),
+             {HostArray::F32({3, 2}, {1, 2, 3, 4, 5, 6}), indices}),
       (F{5, 6, 1, 2, 5, 6}));  // gather clamps
-  EXPECT_EQ(
-      RunF32(
-          Program(
-              {"3xf32", "3x1xi32", "3xf32"}, "3xf32",
-              R"(%0 = "stablehlo.scatter"(%a0, %a1, %a2) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  EXPECT_EQ(RunF32(Program({"3xf32", "3x1xi32", "3xf32"}, "3xf32",
+                           R"(%0 = "stablehlo.scatter"(%a0, %a1,
+%a2) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+index_vector_dim = 1>}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 %s = "stablehlo.add"(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
 "stablehlo.return"(%s) : (tensor<f32>) -> ()
 }) : (tensor<3xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<3xf32>)"),
-          {HostArray::F32({3}, {1, 2, 3}), indices, HostArray::F32({3}, {10, 20, 30})}),
-      (F{21, 2, 13}));  // scatter drops
+                   {HostArray::F32({3}, {1, 2, 3}), indices, HostArray::F32({3}, {10, 20, 30})}),
+            (F{21, 2, 13}));  // scatter drops
 }
 
 TEST(Interpreter, SortIsStable) {
@@ -124,7 +120,8 @@ TEST(Interpreter, SortIsStable) {
       Program({"6xf32"}, "6xi32", R"(%i = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<6xi32>
 %1:2 = "stablehlo.sort"(%a0, %i) <{dimension = 0 : i64, is_stable = true}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>, %xi: tensor<i32>, %yi: tensor<i32>):
-%c = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%c = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>,
+tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%c) : (tensor<i1>) -> ()
 }) : (tensor<6xf32>, tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>)
 %0 = "stablehlo.reshape"(%1#1) : (tensor<6xi32>) -> tensor<6xi32>)"),
@@ -138,7 +135,8 @@ TEST(Interpreter, While) {
                            R"(%t = "stablehlo.constant"() <{value = dense<100.0> : tensor<f32>}> : () -> tensor<f32>
 %0 = "stablehlo.while"(%a0) ({
 ^bb0(%x: tensor<f32>):
-%c = "stablehlo.compare"(%x, %t) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+%c = "stablehlo.compare"(%x, %t) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>,
+tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%c) : (tensor<i1>) -> ()
 }, {
 ^bb0(%x: tensor<f32>):

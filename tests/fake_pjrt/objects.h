@@ -113,6 +113,7 @@ struct PJRT_Client {
   std::vector<std::unique_ptr<PJRT_Device>> owned;
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_Memory*> memories;
+  bool asynchronous = false;  // the create option: launches run on the worker even in synchronous mode
 };
 
 struct PJRT_Buffer {

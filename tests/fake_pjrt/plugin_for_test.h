@@ -32,7 +32,7 @@ struct HostArray {
   template <class T>
   static HostArray Of(PJRT_Buffer_Type type, std::vector<int64_t> dims, std::vector<T> values) {
     HostArray a{type, std::move(dims), std::vector<uint8_t>(values.size() * sizeof(T))};
-    std::memcpy(a.bytes.data(), values.data(), a.bytes.size());
+    if (!values.empty()) std::memcpy(a.bytes.data(), values.data(), a.bytes.size());
     return a;
   }
   static HostArray F32(std::vector<int64_t> dims, std::vector<float> values) {
@@ -41,7 +41,7 @@ struct HostArray {
   template <class T>
   std::vector<T> As() const {
     std::vector<T> values(bytes.size() / sizeof(T));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
 };
@@ -249,22 +249,23 @@ class Plugin {
   std::vector<PJRT_Device*> devices;
 };
 
-// XLA's CPU plugin from the project's virtual environment; null when it is not installed. Kept loaded, its client
-// leaked.
+// XLA's CPU plugin; null when it is not installed. Kept loaded, its client leaked.
 inline const Plugin* XlaCpuPlugin() {
   static const Plugin* plugin = []() -> const Plugin* {
+    std::string path;
+#ifdef TPU_XLA_CPU_PJRT_PATH
+    path = TPU_XLA_CPU_PJRT_PATH;
+#else
     namespace fs = std::filesystem;
-    fs::path lib = fs::path(__FILE__).parent_path().parent_path().parent_path() / ".venv" / "lib";
     std::error_code none;
-    for (const auto& python : fs::directory_iterator(lib, none)) {
-      fs::path so = python.path() / "site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so";
-      if (!fs::exists(so, none)) continue;
-      void* handle = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (!handle) continue;
-      auto get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(handle, "GetPjrtApi"));
-      return new Plugin(get(), 1);
-    }
-    return nullptr;
+    fs::path repository = fs::path(__FILE__).parent_path().parent_path().parent_path();
+    for (const auto& python : fs::directory_iterator(repository / ".venv" / "lib", none))
+      path = python.path() / "site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so";
+#endif
+    void* handle = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return nullptr;
+    auto get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(handle, "GetPjrtApi"));
+    return new Plugin(get(), 1);
   }();
   return plugin;
 }

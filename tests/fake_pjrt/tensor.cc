@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -57,6 +58,7 @@ std::shared_ptr<Memory> Memory::Allocate(size_t bytes) {
   std::shared_ptr<Memory> m(new Memory);
   size_t rounded = (bytes + 64) / 64 * 64;  // at least one block, so that data() is never null
   m->data_ = static_cast<uint8_t*>(std::aligned_alloc(64, rounded));
+  if (!m->data_) return nullptr;
   m->size_ = bytes;
   m->owned_ = true;
   return m;
@@ -65,7 +67,10 @@ std::shared_ptr<Memory> Memory::Allocate(size_t bytes) {
 std::shared_ptr<Memory> Memory::AllocateCounted(size_t bytes) {
   if (!ControlState::Get().TakeBytes(bytes)) return nullptr;
   std::shared_ptr<Memory> m = Allocate(bytes);
-  m->counted_ = true;
+  if (m)
+    m->counted_ = true;
+  else
+    ControlState::Get().ReturnBytes(bytes);
   return m;
 }
 
@@ -85,8 +90,12 @@ Memory::~Memory() {
 }
 
 Tensor Tensor::Empty(Type type) {
-  size_t bytes = type.bytes();
-  return {std::move(type), Memory::Allocate(bytes)};
+  std::shared_ptr<Memory> memory = Memory::Allocate(type.bytes());
+  if (!memory) {
+    std::fprintf(stderr, "fake_pjrt: no memory for a temporary %s\n", type.ToString().c_str());
+    std::abort();
+  }
+  return {std::move(type), std::move(memory)};
 }
 
 float DecodeNarrow(DType dtype, uint16_t bits) {

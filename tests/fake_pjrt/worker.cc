@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -25,14 +26,14 @@ void Worker::Submit(int64_t delay_us, std::function<void()> job) {
 }
 
 void Worker::WaitIdle() {
-  if (on_worker_thread) return;  // an OnReady callback that calls back into the plugin
+  if (on_worker_thread) return;
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return jobs_.empty() && !busy_; });
 }
 
-void Worker::RunOrSubmit(std::function<void()> job) {
+void Worker::RunOrSubmit(bool asynchronous, std::function<void()> job) {
   int64_t delay = ControlState::Get().delay_us;
-  if (delay >= 0) return Submit(delay, std::move(job));
+  if (delay >= 0 || asynchronous || on_worker_thread) return Submit(std::max<int64_t>(delay, 0), std::move(job));
   WaitIdle();
   job();
 }

@@ -16,10 +16,11 @@ class Worker {
 
   // Runs `job` on the worker thread, `delay_us` after the jobs before it. Starts the thread at first use.
   void Submit(int64_t delay_us, std::function<void()> job);
-  // Requires: not called from a job.
+  // Returns at once when called from a job (an OnReady callback that calls back into the plugin).
   void WaitIdle();
-  // Runs `job` now when the mode is synchronous (after all jobs in flight), else on the worker with the mode's delay.
-  void RunOrSubmit(std::function<void()> job);
+  // In asynchronous mode, from a job, or when `asynchronous` asks for it: on the worker, with the mode's delay. Else
+  // now, after all jobs in flight.
+  void RunOrSubmit(bool asynchronous, std::function<void()> job);
 
  private:
   struct Job {

@@ -98,8 +98,7 @@ TEST(Builder, InfersTypes) {
   Window window;
   window.strides = {2, 2};
   window.low = window.high = {1, 1};
-  EXPECT_EQ(b.type(b.Convolution(image, kernel, {0, 1, 1, 0, 0, 1, {2, 3}, {2, 3}, {2, 3}}, window, 1, 1,
-                                 Precision::kDefault)),
+  EXPECT_EQ(b.type(b.Convolution(image, kernel, {0, 1, 1, 0, 0, 1, {2, 3}, {2, 3}, {2, 3}}, window, 1, 1, Precision::kDefault)),
             F32({1, 6, 4, 4}));
   EXPECT_TRUE(b.ok()) << b.status().message();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver promises the engine: arguments, host values, targets, aliases, memory order, traps, random numbers.
-#include "cpp/lower/record_builder.h"
 #include "lower/driver.h"
+#include "cpp/lower/record_builder.h"
 
 namespace tpu::lower {
 namespace {
@@ -12,7 +12,8 @@ TensorType F32(std::initializer_list<int64_t> dims) { return TensorType(DType::k
 
 TEST(Lower, GoldenAdd) {
   HostTensor x = HostTensor::Range(F32({2, 3}));
-  auto lowered = RecordBuilder("add.Tensor").Tensor(x).HostNumber(DType::kF64, 2, true).ScalarOfClass(1).Result(F32({2, 3})).Lower();
+  auto lowered =
+      RecordBuilder("add.Tensor").Tensor(x).HostNumber(DType::kF64, 2, true).ScalarOfClass(1).Result(F32({2, 3})).Lower();
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   EXPECT_EQ(lowered->text, R"(module {
   func.func public @main(%arg0: tensor<2x3xf32>, %arg1: tensor<1xui32>) -> (tensor<2x3xf32>) {

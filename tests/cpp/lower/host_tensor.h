@@ -44,31 +44,49 @@ struct HostTensor {
   std::complex<double> Get(int64_t i) const {
     const uint8_t* p = &bytes[static_cast<size_t>(i) * ItemSize(type.dtype)];
     switch (type.dtype) {
-      case DType::kF64: return As<double>(p);
-      case DType::kF32: return As<float>(p);
-      case DType::kF16: return Narrow(As<uint16_t>(p), 5, 10, false);
-      case DType::kBF16: return Narrow(As<uint16_t>(p), 8, 7, false);
-      case DType::kF8E4M3FN: return Narrow(*p, 4, 3, true);
-      case DType::kF8E5M2: return Narrow(*p, 5, 2, false);
-      case DType::kC64: return {As<float>(p), As<float>(p + 4)};
-      case DType::kC128: return {As<double>(p), As<double>(p + 8)};
-      case DType::kU64: return static_cast<double>(As<uint64_t>(p));
-      default: return static_cast<double>(GetInt(i));
+      case DType::kF64:
+        return As<double>(p);
+      case DType::kF32:
+        return As<float>(p);
+      case DType::kF16:
+        return Narrow(As<uint16_t>(p), 5, 10, false);
+      case DType::kBF16:
+        return Narrow(As<uint16_t>(p), 8, 7, false);
+      case DType::kF8E4M3FN:
+        return Narrow(*p, 4, 3, true);
+      case DType::kF8E5M2:
+        return Narrow(*p, 5, 2, false);
+      case DType::kC64:
+        return {As<float>(p), As<float>(p + 4)};
+      case DType::kC128:
+        return {As<double>(p), As<double>(p + 8)};
+      case DType::kU64:
+        return static_cast<double>(As<uint64_t>(p));
+      default:
+        return static_cast<double>(GetInt(i));
     }
   }
   int64_t GetInt(int64_t i) const {
     const uint8_t* p = &bytes[static_cast<size_t>(i) * ItemSize(type.dtype)];
     switch (type.dtype) {
       case DType::kBool:
-      case DType::kU8: return *p;
-      case DType::kI8: return As<int8_t>(p);
-      case DType::kU16: return As<uint16_t>(p);
-      case DType::kI16: return As<int16_t>(p);
-      case DType::kU32: return As<uint32_t>(p);
-      case DType::kI32: return As<int32_t>(p);
+      case DType::kU8:
+        return *p;
+      case DType::kI8:
+        return As<int8_t>(p);
+      case DType::kU16:
+        return As<uint16_t>(p);
+      case DType::kI16:
+        return As<int16_t>(p);
+      case DType::kU32:
+        return As<uint32_t>(p);
+      case DType::kI32:
+        return As<int32_t>(p);
       case DType::kU64:
-      case DType::kI64: return As<int64_t>(p);
-      default: return static_cast<int64_t>(Get(i).real());
+      case DType::kI64:
+        return As<int64_t>(p);
+      default:
+        return static_cast<int64_t>(Get(i).real());
     }
   }
   void Set(int64_t i, std::complex<double> v) {

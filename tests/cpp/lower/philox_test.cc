@@ -16,8 +16,8 @@ struct Block {
 Block Reference(Block c, uint32_t k0, uint32_t k1) {
   for (int i = 0; i < 10; ++i) {
     uint64_t a = uint64_t{0xD2511F53} * c.w[0], b = uint64_t{0xCD9E8D57} * c.w[2];
-    c = {{static_cast<uint32_t>(b >> 32) ^ c.w[1] ^ k0, static_cast<uint32_t>(b),
-          static_cast<uint32_t>(a >> 32) ^ c.w[3] ^ k1, static_cast<uint32_t>(a)}};
+    c = {{static_cast<uint32_t>(b >> 32) ^ c.w[1] ^ k0, static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ c.w[3] ^ k1,
+          static_cast<uint32_t>(a)}};
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
   }

@@ -15,7 +15,12 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 TensorType Vector(DType d, size_t n) { return TensorType(d, {static_cast<int64_t>(n)}); }
 
 std::vector<double> Unary(const std::string& op, DType in, std::vector<double> x, DType out) {
-  return RecordBuilder(op).Tensor(HostTensor::Of(Vector(in, x.size()), x)).Result(Vector(out, x.size())).Run().results[0].Numbers();
+  return RecordBuilder(op)
+      .Tensor(HostTensor::Of(Vector(in, x.size()), x))
+      .Result(Vector(out, x.size()))
+      .Run()
+      .results[0]
+      .Numbers();
 }
 
 HostTensor Binary(const std::string& op, DType d, std::vector<double> x, std::vector<double> y, DType out) {

@@ -89,8 +89,7 @@ class RecordBuilder {
     graph::Argument a;
     a.kind = graph::ArgKind::kTensorList;
     for (const HostTensor& t : list) {
-      a.tensors.push_back(t.type.dtype == DType::kInvalid ? graph::Operand()
-                                                          : MakeOperand(AddBase(t), WholeOf(t.type)));
+      a.tensors.push_back(t.type.dtype == DType::kInvalid ? graph::Operand() : MakeOperand(AddBase(t), WholeOf(t.type)));
     }
     return Add(std::move(a));
   }
@@ -254,8 +253,8 @@ class RecordBuilder {
     std::vector<int64_t> sizes;
     for (Dim d : operand.type()) sizes.push_back(d.size());
     graph::View view{operand.dtype, operand.rank, sizes.data(), operand.strides, 0};
-    bool at_start = operand.access.mode == graph::AccessMode::kWhole ||
-                    operand.access.mode == graph::AccessMode::kReshape || operand.first_start < 0;
+    bool at_start = operand.access.mode == graph::AccessMode::kWhole || operand.access.mode == graph::AccessMode::kReshape ||
+                    operand.first_start < 0;
     t.overwrites = at_start && graph::CoversStorage(view, operand.base.bytes(), t.order);
     record_.targets.push_back(t);
     return *this;
@@ -288,8 +287,10 @@ class RecordBuilder {
         double real, imag = 0;
         std::memcpy(&real, &re, 8);
         if (f.from == DType::kC128) std::memcpy(&imag, &raws_[static_cast<size_t>(f.raw) + 1], 8);
-        if (f.from == DType::kI64) value.SetInt(0, static_cast<int64_t>(re));
-        else value.Set(0, {real, imag});
+        if (f.from == DType::kI64)
+          value.SetInt(0, static_cast<int64_t>(re));
+        else
+          value.Set(0, {real, imag});
       } else {
         value.SetInt(0, static_cast<int64_t>(f.source == HostField::kSeed ? seed : offset));
       }
@@ -327,8 +328,8 @@ class RecordBuilder {
     for (size_t i = 0; i < n; ++i) {
       pjrt::Buffer buffer(client->api(), made[i]);
       bool trap = i == out->lowered.outputs.size();
-      TensorType type = trap ? TensorType(DType::kI32, {static_cast<int64_t>(out->lowered.traps.size())})
-                             : out->lowered.outputs[i].type;
+      TensorType type =
+          trap ? TensorType(DType::kI32, {static_cast<int64_t>(out->lowered.traps.size())}) : out->lowered.outputs[i].type;
       HostTensor t = HostTensor::Zeros(type);
       TPU_RETURN_IF_ERROR(buffer.CheckType(type));
       auto event = buffer.CopyToHost(t.bytes.data(), t.bytes.size());
