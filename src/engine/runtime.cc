@@ -31,6 +31,11 @@ std::vector<std::string>& SearchPath() {
   return *path;
 }
 
+pjrt::SearchRequest Request() {
+  const Settings& s = GetSettings();
+  return {*s.engine.load(), *s.plugin_path.load(), *s.cpu_plugin.load(), SearchPath()};
+}
+
 // One long wait: the hook around it, its check between rounds.
 class HostWait {
  public:
@@ -94,7 +99,22 @@ Result<Runtime*> Runtime::Get() {
 Runtime& Runtime::Started() { return *g_runtime.load(std::memory_order_relaxed); }
 bool Runtime::IsStarted() { return g_runtime.load(std::memory_order_acquire) != nullptr; }
 
-bool Runtime::EngineConfigured() { return *GetSettings().engine.load() != "off"; }
+bool Runtime::EngineConfigured() {
+  if (IsStarted()) return true;
+  pjrt::SearchRequest request = Request();
+  if (request.engine == "off") return false;
+  static std::mutex mu;
+  static std::string* asked = new std::string;
+  static bool found = false;
+  std::lock_guard<std::mutex> lock(mu);
+  std::string question = request.engine + "|" + request.plugin_path + "|" + request.cpu_plugin;
+  for (const std::string& folder : request.folders) question += "|" + folder;
+  if (question != *asked) {
+    *asked = question;
+    found = pjrt::FindPlugin(request).ok();
+  }
+  return found;
+}
 
 int Runtime::DeviceCount() {
   if (IsStarted()) return static_cast<int>(Started().client().devices().size());
@@ -106,8 +126,7 @@ void Runtime::SetPluginSearchPath(std::vector<std::string> folders) { SearchPath
 
 Status Runtime::Start() {
   Settings& s = GetSettings();
-  pjrt::SearchRequest request{*s.engine.load(), *s.plugin_path.load(), *s.cpu_plugin.load(), SearchPath()};
-  auto choice = pjrt::FindPlugin(request);
+  auto choice = pjrt::FindPlugin(Request());
   if (!choice.ok()) return choice.status();
   auto plugin = pjrt::Plugin::Load(choice->path);
   if (!plugin.ok()) return plugin.status();

@@ -21,7 +21,7 @@ class Runtime {
   static Runtime& Started();
   static bool IsStarted();
 
-  // Without starting anything: who would answer, by setting and hardware.
+  // Without starting anything: true when the setting allows an engine and its plugin file is found (asked once a choice).
   static bool EngineConfigured();
   static int DeviceCount();  // of the running client, else what the settings promise
   // Folders in which plugins are looked for (Python's sys.path). Before the start.

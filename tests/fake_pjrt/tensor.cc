@@ -55,6 +55,7 @@ std::string Type::ToString() const {
 }
 
 std::shared_ptr<Memory> Memory::Allocate(size_t bytes) {
+  if (bytes > size_t{1} << 38) return nullptr;  // sanitizers abort where malloc would return null
   std::shared_ptr<Memory> m(new Memory);
   size_t rounded = (bytes + 64) / 64 * 64;  // at least one block, so that data() is never null
   m->data_ = static_cast<uint8_t*>(std::aligned_alloc(64, rounded));

@@ -5,6 +5,7 @@ import contextlib
 
 import torch
 
+from torch_tpu import _C
 from torch_tpu.tpu._utils import _get_device_index
 
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "set_stream", "stream"]
@@ -16,6 +17,11 @@ class Event(torch.Event):
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False, *, device=None):
         device = torch.device("tpu", _get_device_index(device))
         return super().__new__(cls, device, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+    def elapsed_time(self, end_event) -> float:
+        """Milliseconds between the two events; both must have been made with enable_timing=True and be complete."""
+        # torch.Event.elapsed_time refuses instances of subclasses as its argument.
+        return _C.event_elapsed_time(self, end_event)
 
 
 class Stream(torch.Stream):
