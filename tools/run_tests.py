@@ -4,9 +4,11 @@
 import argparse
 import dataclasses
 import pathlib
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 
 
 @dataclasses.dataclass
@@ -31,7 +33,7 @@ def read_junit(path: pathlib.Path) -> Count:
         return Count(failed=1)
     count = Count()
     for case in cases:
-        # ctest marks a failure by an attribute as well, and a test that never ran with "notrun".
+        # Some mark a failure by an attribute as well; "notrun": a test that is switched off.
         if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
             count.failed += 1
         elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
@@ -41,11 +43,28 @@ def read_junit(path: pathlib.Path) -> Count:
     return count
 
 
-def run(command: list[str], junit: pathlib.Path, no_tests_code: int | None) -> Count:
-    junit.unlink(missing_ok=True)
+def read_ctest(path: pathlib.Path, results: pathlib.Path) -> Count:
+    """Counts the cases behind each test of ctest: an executable, which leaves results/<test>.xml."""
+    try:
+        tests = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return Count(failed=1)
+    total = Count()
+    for test in tests:
+        xml = results / f"{test.get('name')}.xml"
+        count = read_junit(xml) if xml.exists() else Count()
+        # It crashed, hung, never ran, or ran nothing: one failure, beside what its cases say.
+        if not count.failed and (test.get("status") != "run" or count == Count()):
+            print(f"{test.get('name')}: {test.get('status')}, though no case of it failed", flush=True)
+            count.failed += 1
+        total += count
+    return total
+
+
+def run(command: list[str], read: Callable[[], Count], no_tests_code: int | None) -> Count:
     print("+", " ".join(command), flush=True)
     code = subprocess.run(command).returncode
-    count = read_junit(junit)
+    count = read()
     if code == no_tests_code:
         return Count()
     if code != 0 and count.failed == 0:
@@ -62,14 +81,18 @@ def main() -> int:
     args = parser.parse_args()
 
     build = args.build_dir.resolve()
-    cpp_xml, python_xml = build / "cpp.xml", build / "python.xml"
+    cpp_xml, python_xml, results = build / "cpp.xml", build / "python.xml", build / "gtest"
+    cpp_xml.unlink(missing_ok=True)
+    python_xml.unlink(missing_ok=True)
+    shutil.rmtree(results, ignore_errors=True)  # no result of another run may count
     cpp = run(
         ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=ignore", "-j", str(args.jobs), "--progress",
          "--output-junit", str(cpp_xml)],
-        cpp_xml,
+        lambda: read_ctest(cpp_xml, results),
         None,
     )  # fmt: skip
-    python = run([sys.executable, "-m", "pytest", f"--junitxml={python_xml}", *args.pytest_args], python_xml, 5)
+    pytest = [sys.executable, "-m", "pytest", f"--junitxml={python_xml}", *args.pytest_args]
+    python = run(pytest, lambda: read_junit(python_xml), 5)
 
     total = cpp + python
     print(f"C++: {cpp}\nPython: {python}")

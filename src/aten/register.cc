@@ -29,6 +29,34 @@ class Kernel final : public c10::OperatorKernel {
   const OpForm* form_;
 };
 
+// Typed kernels for the signatures that small hot operators have; the boxed one for all others.
+torch::CppFunction KernelFor(const OpForm* form) {
+  using T = at::Tensor;
+  using N = at::Scalar;
+  const c10::FunctionSchema& schema = form->op->schema();
+  std::string signature;
+  for (const c10::Argument& a : schema.arguments()) {
+    auto kind = a.real_type()->kind();
+    signature += kind == c10::TypeKind::TensorType ? 'T' : kind == c10::TypeKind::NumberType ? 'N' : '?';
+  }
+  bool one_tensor = schema.returns().size() == 1 && schema.returns()[0].real_type()->kind() == c10::TypeKind::TensorType;
+  bool in_place = form->mutated_args == std::vector<int16_t>{0} && form->updated_args.empty() && form->out_args.empty();
+  if (form->rule && one_tensor && !form->mutates()) {
+    if (signature == "T") return torch::CppFunction([form](const T& a) -> T { return RecordTyped(*form, a); });
+    if (signature == "TT") return torch::CppFunction([form](const T& a, const T& b) -> T { return RecordTyped(*form, a, b); });
+    if (signature == "TN") return torch::CppFunction([form](const T& a, const N& s) -> T { return RecordTyped(*form, a, s); });
+    if (signature == "TTN")
+      return torch::CppFunction([form](const T& a, const T& b, const N& s) -> T { return RecordTyped(*form, a, b, s); });
+  }
+  if (form->rule && one_tensor && in_place) {
+    if (signature == "T") return torch::CppFunction([form](T& a) -> T& { return RecordTyped(*form, a), a; });
+    if (signature == "TT") return torch::CppFunction([form](T& a, const T& b) -> T& { return RecordTyped(*form, a, b), a; });
+    if (signature == "TN") return torch::CppFunction([form](T& a, const N& s) -> T& { return RecordTyped(*form, a, s), a; });
+    if (signature == "TTN") return torch::CppFunction([form](T& a, const T& b, const N& s) -> T& { return RecordTyped(*form, a, b, s), a; });
+  }
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(form));
+}
+
 // Never destroyed: kernels point into it, and the dispatcher outlives static destructors.
 std::unordered_map<std::string, std::unique_ptr<OpForm>>& Forms() {
   static auto* forms = new std::unordered_map<std::string, std::unique_ptr<OpForm>>;
@@ -75,7 +103,7 @@ void RegisterOperators() {
     std::string full = c10::toString(name);
     const OpForm* stable = Forms().emplace(full, std::move(form)).first->second.get();
     if (!wanted) continue;
-    library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(stable)));
+    library->impl(full.c_str(), KernelFor(stable));
   }
 }
 

@@ -24,7 +24,7 @@ void TakeArguments(const Program& program, Record* record, InlineVector<Value*, 
 }  // namespace
 
 Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* result) {
-  if (__builtin_expect(QueueStopped(), 0)) return RuntimeError("the tpu device has been shut down");
+  if (__builtin_expect(QueueStopped(), 0)) return RefuseAfterShutdown();
   CountRelaxed(g_counters.records);
 
   // seal: strict eager, a graph of one. key:

@@ -305,7 +305,7 @@ void Launch(const LaunchCall& call) noexcept {
     CountRelaxed(g_counters.launches);
     if (__builtin_expect(call.num_devices == 1, 1)) {
       error = p.executable.Execute(first.buffers.data(), first.buffers.size(), vetoed.data(), vetoed.size(),
-                                   runtime.client().devices()[call.devices[0]].device, outs.data());
+                                   runtime.client().LaunchDevice(call.devices[0]), outs.data());
     } else {
       std::vector<PJRT_Buffer* const*> lists{first.buffers.data()};
       std::vector<PJRT_Buffer**> out_lists;

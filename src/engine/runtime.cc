@@ -3,10 +3,13 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "base/cpu.h"
 #include "base/log.h"
@@ -54,6 +57,15 @@ class HostWait {
 };
 
 Status Interrupted() { return RuntimeError("interrupted"); }
+
+// The process is ending. Python cannot end a daemon thread inside C++ (it would unwind through destructors, and abort), so
+// threads that come by after the shutdown rest here, without the GIL, until the process is gone. Not for ever: who only
+// called Shutdown gets an answer.
+void RestUnlessMain() {
+  if (syscall(SYS_gettid) == getpid() || InBadFork()) return;
+  HostWait wait;
+  std::this_thread::sleep_for(std::chrono::seconds(10));
+}
 
 Status Raise(const std::shared_ptr<Failure>& failure) {
   failure->reported = true;
@@ -185,7 +197,13 @@ Status WaitForBuffer(Value* value) {
 
 }  // namespace
 
+Status RefuseAfterShutdown() {
+  RestUnlessMain();
+  return RuntimeError("the tpu device has been shut down");
+}
+
 Status Wait(Value* value) {
+  if (__builtin_expect(QueueStopped(), 0)) RestUnlessMain();
   auto pending = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kPending; };
   if (pending()) {
     if (InBadFork()) return Runtime::Get().status();
@@ -293,6 +311,7 @@ Result<Value*> CopyToDevice(Value* value, int device) {
 }
 
 Status WaitForQueue(uint64_t position) {
+  if (__builtin_expect(QueueStopped(), 0)) RestUnlessMain();
   if (InBadFork()) return Runtime::Get().status();
   auto reached = [&] { return QueueReached(position); };
   if (Spin(reached, nullptr, 200)) return {};
@@ -317,6 +336,8 @@ Status Synchronize() {
 void Shutdown() {
   if (!Runtime::IsStarted() || InBadFork()) return;
   StopQueue(static_cast<int>(GetSettings().exit_timeout_ms.load()));
+  // Other threads that are on their way out of here shall come by once more, and rest.
+  if (ThreadsWithValues() > 2) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   // The client stays: its threads and buffers may be in use until the process is gone.
   pjrt::g_leak_plugin_objects.store(true);
 }

@@ -12,11 +12,19 @@
 
 namespace tpu::engine {
 
+// True in the child of a fork of a process whose engine had started. Recording and waiting raise there, destructors leak.
+bool InBadFork();
+
 class Runtime {
  public:
   // Starts the engine or returns why it cannot; the first outcome stands for the process. After a fork in the child:
   // an error that says so. Thread safe.
   static Result<Runtime*> Get();
+  // Get() for the hot path: calls `fail` (which throws) when there is no engine.
+  static void Require(void (*fail)(const Status&)) {
+    if (__builtin_expect(IsStarted() && !InBadFork(), 1)) return;
+    fail(Get().status());
+  }
   // The started runtime. Requires: Get() succeeded before (every recorded value proves it).
   static Runtime& Started();
   static bool IsStarted();
@@ -37,10 +45,6 @@ class Runtime {
   pjrt::EngineProfile profile_;
   Status Start();
 };
-
-// True in the child of a fork of a process whose engine had started (or not: the child must not use it either way once
-// the parent's has). Recording and waiting raise there, destructors leak.
-bool InBadFork();
 
 // ---- host waits: every one goes through these
 // Called every 50 ms of a long wait, without any lock held: releases the GIL around the wait and checks signals. A false
@@ -81,7 +85,10 @@ void RegisterTimedPosition(uint64_t position);
 int64_t RetirementTime(uint64_t position);
 // Waits for everything recorded so far and raises the first unreported root failure.
 Status Synchronize();
-// At exit: stop intake, drain with the time limit of the settings.
+// At exit: stop intake, drain with the time limit of the settings. Other threads that record or wait after that rest until
+// the process is gone.
 void Shutdown();
+// What a record after the shutdown gets.
+Status RefuseAfterShutdown();
 
 }  // namespace tpu::engine

@@ -50,6 +50,7 @@ struct LocalPool {
     free.resize(free.size() - 2 * kBatch);
   }
 };
+std::atomic<int> g_threads{0};
 thread_local LocalPool* t_local = nullptr;
 // Given back at the thread's end, and made anew when another thread-local object drops a value after that.
 LocalPool& Local() {
@@ -60,16 +61,20 @@ LocalPool& Local() {
       Shared().free.insert(Shared().free.end(), pool->free.begin(), pool->free.end());
       t_local = nullptr;
       delete pool;
+      g_threads.fetch_sub(1, std::memory_order_relaxed);
     }
   };
   if (__builtin_expect(t_local == nullptr, 0)) {
     t_local = new LocalPool;
+    g_threads.fetch_add(1, std::memory_order_relaxed);
     static thread_local AtExit at_exit{t_local};
   }
   return *t_local;
 }
 
 }  // namespace
+
+int ThreadsWithValues() { return g_threads.load(std::memory_order_relaxed); }
 
 Value* NewValue(const TensorType& type, int device, ValueState state) {
   LocalPool& pool = Local();

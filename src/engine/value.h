@@ -62,6 +62,9 @@ struct alignas(128) Value {
 Value* NewValue(const TensorType& type, int device, ValueState state);
 Value* NewPoisoned(const TensorType& type, int device, std::shared_ptr<Failure> failure);
 
+// Living threads that have made or dropped a value: the worker is one.
+int ThreadsWithValues();
+
 // Owning pointer for code off the hot path.
 class ValueRef {
  public:

@@ -135,6 +135,7 @@ Status Client::ReadDevices() {
 CompileOptions Client::DefaultCompileOptions() const {
   CompileOptions options;
   options.overrides = profile_.compile_overrides;
+  options.portable = devices_.size() > 1;
   return options;
 }
 

@@ -108,3 +108,30 @@ def test_results_are_counted(tmp_path, monkeypatch, cases, text):
     path = tmp_path / "junit.xml"
     path.write_text("<broken" if cases is None else JUNIT.format(cases))
     assert str(read_junit(path)) == text
+
+
+CASES = "<testsuites><testsuite><testcase/><testcase/><testcase>{}</testcase></testsuite></testsuites>"
+
+
+@pytest.mark.parametrize(
+    ("status", "cases", "text"),
+    [
+        ("run", CASES.format(""), "3 passed, 0 failed"),
+        ("run", CASES.format("<skipped/>"), "2 passed, 0 failed, 1 skipped"),
+        ("fail", CASES.format("<failure/>"), "2 passed, 1 failed"),
+        ("fail", CASES.format(""), "3 passed, 1 failed"),  # fell over after its last case
+        ("fail", None, "0 passed, 1 failed"),  # crashed or hung
+        ("fail", "<broken", "0 passed, 1 failed"),
+        ("notrun", None, "0 passed, 1 failed"),  # was not built
+        ("run", None, "0 passed, 1 failed"),
+        ("run", JUNIT.format(""), "0 passed, 1 failed"),  # ran nothing
+    ],
+)
+def test_cases_behind_ctest_are_counted(tmp_path, monkeypatch, status, cases, text):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from run_tests import read_ctest
+
+    (tmp_path / "cpp.xml").write_text(JUNIT.format(f'<testcase name="graph_test" status="{status}"/>'))
+    if cases is not None:
+        (tmp_path / "graph_test.xml").write_text(cases)
+    assert str(read_ctest(tmp_path / "cpp.xml", tmp_path)) == text

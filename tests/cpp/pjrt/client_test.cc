@@ -55,7 +55,7 @@ TEST_F(ClientTest, EveryElementTypeRoundTrips) {
 
     const std::string t = type.ToHlo();
     LoadedExecutable same =
-        Take(client.Compile(Module("%x: " + t, t, "%0 = stablehlo.reshape %x : (" + t + ") -> " + t + " return %0 : " + t),
+        Take(client.Compile(Module("%x: " + t, t, Op("0", "reshape", "%x", "(" + t + ") -> " + t) + "return %0 : " + t),
                             client.DefaultCompileOptions()));
     ASSERT_EQ(same.output_types().size(), 1u);
     EXPECT_EQ(same.output_types()[0], type);
@@ -85,13 +85,13 @@ TEST_F(ClientTest, ScalarsAndEmptyArrays) {
     EXPECT_TRUE(Download<float>(empty, 0).empty());
     TPU_ASSERT_OK(empty.HostPointer());
   }
+  const std::string body =
+      Constant("z", "7.0", "tensor<f32>") + Binary("0", "add", "%x, %x", "tensor<0x3xf32>") +
+      "%1 = \"stablehlo.reduce\"(%0, %z) <{dimensions = array<i64: 0>}> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): " +
+      Binary("s", "add", "%a, %b", "tensor<f32>") + Op("", "return", "%s", "(tensor<f32>) -> ()") +
+      "}) : (tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32> return %0, %1 : tensor<0x3xf32>, tensor<3xf32>";
   LoadedExecutable sum = Take(
-      client.Compile(Module("%x: tensor<0x3xf32>", "(tensor<0x3xf32>, tensor<3xf32>)",
-                            "%z = stablehlo.constant dense<7.0> : tensor<f32> "
-                            "%0 = stablehlo.add %x, %x : tensor<0x3xf32> "
-                            "%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0] : "
-                            "(tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32> return %0, %1 : tensor<0x3xf32>, tensor<3xf32>"),
-                     client.DefaultCompileOptions()));
+      client.Compile(Module("%x: tensor<0x3xf32>", "(tensor<0x3xf32>, tensor<3xf32>)", body), client.DefaultCompileOptions()));
   Buffer empty = Take(client.BufferFromHost(nullptr, F32({0, 3}), 0, HostBufferSemantics::kImmutableOnlyDuringCall));
   PJRT_Buffer* arg = empty.get();
   PJRT_Buffer* outs[2] = {};
@@ -143,7 +143,8 @@ TEST_F(ClientTest, TooLargeResultIsOutOfMemory) {
   Client& client = TestClient();
   LoadedExecutable huge =
       Take(client.Compile(Module("%x: tensor<f32>", "tensor<70368744177664xf32>",
-                                 "%0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<70368744177664xf32> "
+                                 "%0 = \"stablehlo.broadcast_in_dim\"(%x) <{broadcast_dimensions = array<i64>}> : "
+                                 "(tensor<f32>) -> tensor<70368744177664xf32> "
                                  "return %0 : tensor<70368744177664xf32>"),
                           client.DefaultCompileOptions()));
   Buffer x = Upload<float>(client, {1}, F32({}));

@@ -45,11 +45,11 @@ TEST_F(ExecutableTest, NoOutputsAndManyOutputs) {
   PJRT_Buffer* arg = x.get();
   TPU_ASSERT_OK(none.Execute(&arg, 1, nullptr, 0, client.devices()[0].device, nullptr));
 
-  LoadedExecutable two = Take(client.Compile(
-      Module("", "(tensor<2xi64>, tensor<i1>)",
-             "%a = stablehlo.constant dense<[3, 4]> : tensor<2xi64> %b = stablehlo.constant dense<true> : tensor<i1> "
-             "return %a, %b : tensor<2xi64>, tensor<i1>"),
-      client.DefaultCompileOptions()));
+  LoadedExecutable two =
+      Take(client.Compile(Module("", "(tensor<2xi64>, tensor<i1>)",
+                                 Constant("a", "[3, 4]", "tensor<2xi64>") + Constant("b", "true", "tensor<i1>") +
+                                     "return %a, %b : tensor<2xi64>, tensor<i1>"),
+                          client.DefaultCompileOptions()));
   EXPECT_EQ(two.output_types(), (std::vector<TensorType>{TensorType(DType::kI64, {2}), TensorType(DType::kBool, {})}));
   PJRT_Buffer* outs[2] = {};
   TPU_ASSERT_OK(two.Execute(nullptr, 0, nullptr, 0, client.devices()[0].device, outs));
@@ -143,13 +143,15 @@ TEST_F(ExecutableTest, SerializeAndLoad) {
 
 // Replica r is asked of device assignment[r]; lists go in the order of devices().
 TEST_F(ExecutableTest, ReplicasMeetInOneLaunch) {
+  if (TestPluginIsFake()) GTEST_SKIP() << "the fake plugin runs no collectives";
   Client& client = TestClient(4);
   const std::string module =
       "module @test attributes {mhlo.num_replicas = 2 : i32} { func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, "
       "tensor<ui32>) { %0 = \"stablehlo.all_reduce\"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({ "
-      "^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32> stablehlo.return %s : tensor<f32> "
-      "}) : (tensor<2xf32>) -> tensor<2xf32> %r = stablehlo.replica_id : tensor<ui32> return %0, %r : tensor<2xf32>, "
-      "tensor<ui32> } }";
+      "^bb0(%a: tensor<f32>, %b: tensor<f32>): " +
+      Binary("s", "add", "%a, %b", "tensor<f32>") + Op("", "return", "%s", "(tensor<f32>) -> ()") +
+      "}) : (tensor<2xf32>) -> tensor<2xf32> " + Op("r", "replica_id", "", "() -> tensor<ui32>") +
+      "return %0, %r : tensor<2xf32>, tensor<ui32> } }";
   CompileOptions options = client.DefaultCompileOptions();
   options.portable = false;
   options.num_replicas = 2;
@@ -183,11 +185,12 @@ TEST_F(ExecutableTest, ReplicasMeetInOneLaunch) {
 }
 
 TEST_F(ExecutableTest, ShardyPartitions) {
+  if (TestPluginIsFake()) GTEST_SKIP() << "the fake plugin has no partitioner";
   Client& client = TestClient(4);
   const std::string module =
       "module @test attributes {mhlo.num_partitions = 4 : i32} { sdy.mesh @m = <[\"x\"=4]> func.func @main(%a: tensor<8xf32> "
-      "{sdy.sharding = #sdy.sharding<@m, [{\"x\"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"x\"}]>}) { "
-      "%0 = stablehlo.add %a, %a : tensor<8xf32> return %0 : tensor<8xf32> } }";
+      "{sdy.sharding = #sdy.sharding<@m, [{\"x\"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"x\"}]>}) { " +
+      Binary("0", "add", "%a, %a", "tensor<8xf32>") + "return %0 : tensor<8xf32> } }";
   CompileOptions options = client.DefaultCompileOptions();
   options.portable = false;
   options.num_partitions = 4;

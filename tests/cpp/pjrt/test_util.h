@@ -24,6 +24,9 @@ inline std::string TestPluginPath() {
   return path;
 }
 
+// What the fake plugin lacks on purpose is skipped there; every other plugin must have it.
+inline bool TestPluginIsFake() { return TestPluginPath().ends_with("/libfake_pjrt.so"); }
+
 #define TPU_ASSERT_OK(expr)                                         \
   do {                                                              \
     const auto& ok_status_ = (expr);                                \
@@ -46,31 +49,48 @@ T Take(Result<T> result) {
   return std::move(*result);
 }
 
-// "module { func.func @main(<args>) -> <results> { <body> } }"
+// "module { func.func @main(<args>) -> <results> { <body> } }". Operations are in MLIR's generic form, as src/hlo writes
+// them: the fake plugin reads nothing else.
 inline std::string Module(const std::string& args, const std::string& results, const std::string& body) {
   return "module @test { func.func @main(" + args + ") -> " + results + " { " + body + " } }";
+}
+
+// `%<name> = "stablehlo.<op>"(<operands>) : <signature>`; without `name` no result.
+inline std::string Op(const std::string& name, const std::string& op, const std::string& operands,
+                      const std::string& signature) {
+  return (name.empty() ? "" : "%" + name + " = ") + "\"stablehlo." + op + "\"(" + operands + ") : " + signature + " ";
+}
+
+// Two operands and a result of type `t`.
+inline std::string Binary(const std::string& name, const std::string& op, const std::string& operands, const std::string& t) {
+  return Op(name, op, operands, "(" + t + ", " + t + ") -> " + t);
+}
+
+// `value` is what stands in dense<>.
+inline std::string Constant(const std::string& name, const std::string& value, const std::string& t) {
+  return "%" + name + " = \"stablehlo.constant\"() <{value = dense<" + value + "> : " + t + "}> : () -> " + t + " ";
 }
 
 // x + y on f32[n]; `donate`: the result takes x's memory.
 inline std::string AddModule(int64_t n, bool donate = false) {
   const std::string t = "tensor<" + std::to_string(n) + "xf32>";
   return Module("%x: " + t + (donate ? " {tf.aliasing_output = 0 : i32}" : "") + ", %y: " + t, t,
-                "%0 = stablehlo.add %x, %y : " + t + " return %0 : " + t);
+                Binary("0", "add", "%x, %y", t) + "return %0 : " + t);
 }
 
 // A program on f32[n] that runs for a long time. Multiplications, since plugins count only flops when they decide what
 // is cheap enough for the launching thread.
 inline std::string SlowModule(int64_t n, int64_t iterations) {
-  const std::string t = "tensor<" + std::to_string(n) + "xf32>";
-  const std::string count = std::to_string(iterations);
+  const std::string t = "tensor<" + std::to_string(n) + "xf32>", i32 = "tensor<i32>", both = "(" + i32 + ", " + t + ")";
   const std::string condition =
-      "%c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %c : tensor<i1>";
-  const std::string step = "%j = stablehlo.add %i, %one : tensor<i32> %w = stablehlo.multiply %v, %v : " + t +
-                           " stablehlo.return %j, %w : tensor<i32>, " + t;
-  std::string body = "%zero = stablehlo.constant dense<0> : tensor<i32> %one = stablehlo.constant dense<1> : tensor<i32> ";
-  body += "%n = stablehlo.constant dense<" + count + "> : tensor<i32> ";
-  body += "%r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, " + t;
-  body += " cond { " + condition + " } do { " + step + " } return %r#1 : " + t;
+      "%c = \"stablehlo.compare\"(%i, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}> "
+      ": (tensor<i32>, tensor<i32>) -> tensor<i1> " +
+      Op("", "return", "%c", "(tensor<i1>) -> ()");
+  const std::string step =
+      Binary("j", "add", "%k, %one", i32) + Binary("w", "multiply", "%v, %v", t) + Op("", "return", "%j, %w", both + " -> ()");
+  std::string body = Constant("zero", "0", i32) + Constant("one", "1", i32) + Constant("n", std::to_string(iterations), i32);
+  body += "%r:2 = \"stablehlo.while\"(%zero, %x) ({ ^bb0(%i: " + i32 + ", %u: " + t + "): " + condition;
+  body += "}, { ^bb0(%k: " + i32 + ", %v: " + t + "): " + step + "}) : " + both + " -> " + both + " return %r#1 : " + t;
   return Module("%x: " + t, t, body);
 }
 
