@@ -20,7 +20,17 @@ struct alignas(64) Account {
   std::atomic<int64_t> allocated{0}, active{0}, allocated_peak{0}, freed_total{0}, frees{0};
   // Totals of allocations are live + freed; a reset moves these.
   std::atomic<int64_t> total_base{0}, freed_base{0}, allocations_base{0}, frees_base{0};
-  alignas(64) std::atomic<int64_t> reserved{0}, reserved_peak{0}, ooms{0}, retries{0};
+  // Reserved bytes are `added` - `released`. Callers add and the worker releases, each on a line of its own; callers work
+  // with the last `released` that they have seen, which makes the reserved bytes look larger, never smaller.
+  alignas(64) std::atomic<int64_t> added{0}, released_seen{0}, reserved_peak{0}, ooms{0}, retries{0};
+  alignas(64) std::atomic<int64_t> released{0};
+
+  int64_t bound() const { return added.load(std::memory_order_relaxed) - released_seen.load(std::memory_order_relaxed); }
+  int64_t reserved() {
+    int64_t r = released.load(std::memory_order_relaxed);
+    released_seen.store(r, std::memory_order_relaxed);
+    return added.load(std::memory_order_relaxed) - r;
+  }
 };
 Account g_accounts[kMaxDevices];
 std::atomic<void (*)()> g_collect{nullptr};
@@ -51,7 +61,7 @@ Status OutOfMemory(int device, int64_t bytes) {
 }  // namespace
 
 MemoryStats GetMemoryStats(int device) {
-  const Account& a = g_accounts[device];
+  Account& a = g_accounts[device];
   auto get = [](const std::atomic<int64_t>& x) { return x.load(std::memory_order_relaxed); };
   MemoryStats s;
   s.allocated = get(a.allocated);
@@ -61,7 +71,7 @@ MemoryStats GetMemoryStats(int device) {
   s.allocations = get(a.active) + get(a.frees) - get(a.allocations_base);
   s.frees = get(a.frees) - get(a.frees_base);
   s.active_allocations = get(a.active);
-  s.reserved = get(a.reserved);
+  s.reserved = a.reserved();
   s.reserved_peak = get(a.reserved_peak);
   s.limit = MemoryLimit(device);
   s.ooms = get(a.ooms);
@@ -72,7 +82,7 @@ MemoryStats GetMemoryStats(int device) {
 void ResetPeakMemoryStats(int device) {
   Account& a = g_accounts[device];
   a.allocated_peak = a.allocated.load();
-  a.reserved_peak = a.reserved.load();
+  a.reserved_peak = a.reserved();
 }
 
 void ResetAccumulatedMemoryStats(int device) {
@@ -103,11 +113,11 @@ void CountFreed(int device, int64_t bytes) {
 
 void AddReserved(int device, int64_t bytes) {
   Account& a = g_accounts[device];
-  int64_t now = a.reserved.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (now > a.reserved_peak.load(std::memory_order_relaxed)) RaisePeak(a.reserved_peak, now);
+  a.added.fetch_add(bytes, std::memory_order_relaxed);
+  if (a.bound() > a.reserved_peak.load(std::memory_order_relaxed)) RaisePeak(a.reserved_peak, a.reserved());
 }
 
-void ReleaseReserved(int device, int64_t bytes) { g_accounts[device].reserved.fetch_sub(bytes, std::memory_order_relaxed); }
+void ReleaseReserved(int device, int64_t bytes) { g_accounts[device].released.fetch_add(bytes, std::memory_order_relaxed); }
 
 int64_t MemoryLimit(int device) {
   static const int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
@@ -127,7 +137,7 @@ int64_t MemoryLimit(int device) {
 
 Status ReserveSlow(int device, int64_t bytes, int64_t limit) {
   Account& a = g_accounts[device];
-  auto fits = [&] { return a.reserved.load(std::memory_order_relaxed) + bytes <= limit; };
+  auto fits = [&] { return a.reserved() + bytes <= limit; };
   // Entries still in the queue hold their arguments; a drain may free most of what is reserved.
   (void)WaitForQueue(QueuePosition());
   if (fits()) return {};
@@ -142,7 +152,8 @@ Status ReserveSlow(int device, int64_t bytes, int64_t limit) {
 
 Status Reserve(int device, int64_t bytes) {
   int64_t limit = MemoryLimit(device);
-  if (__builtin_expect(g_accounts[device].reserved.load(std::memory_order_relaxed) + bytes <= limit, 1)) return {};
+  if (__builtin_expect(g_accounts[device].bound() + bytes <= limit, 1)) return {};
+  if (g_accounts[device].reserved() + bytes <= limit) return {};
   return ReserveSlow(device, bytes, limit);
 }
 

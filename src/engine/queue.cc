@@ -28,21 +28,26 @@ constexpr int64_t kMaxInFlight = 1024;  // the setting's upper bound: the rest i
 // On one CPU nobody runs beside the caller: it runs the entries itself in batches of this size.
 constexpr uint64_t kInlineBatch = 32;
 
-constexpr int kInlineArgs = 8, kInlineOutputs = 4, kInlineHostWords = 24;
+constexpr size_t kInlineValues = 12, kInlineHostWords = 16;
 
-// One slot. Written by the thread that holds the ticket, read by the consumer after `sequence` says so.
+// One slot. Written by the thread that holds the ticket, read by the consumer after `sequence` says so. A binary operator
+// lies in one cache line: lines travel from the producer's core to the worker's.
 struct alignas(64) Entry {
   std::atomic<uint64_t> sequence{0};  // ticket + 1 once committed
   Program* program;
-  Value** args;          // inline_args or a heap block that also holds outputs and host words
-  Value** outputs;
-  uint32_t* host_words;
-  void* heap;
-  int8_t device;
-  Value* inline_args[kInlineArgs];
-  Value* inline_outputs[kInlineOutputs];
+  void* heap;  // null, or a block that holds values and host words in place of the slot
+  int64_t device;
+  Value* inline_values[kInlineValues];  // arguments, then outputs
   uint32_t inline_host_words[kInlineHostWords];
+
+  size_t num_values() const { return program->arguments.size() + program->outputs.size(); }
+  Value** values() { return __builtin_expect(heap == nullptr, 1) ? inline_values : static_cast<Value**>(heap); }
+  uint32_t* host_words() {
+    return __builtin_expect(heap == nullptr, 1) ? inline_host_words
+                                                : reinterpret_cast<uint32_t*>(static_cast<Value**>(heap) + num_values());
+  }
 };
+static_assert(sizeof(Entry) == 192);
 
 struct State {
   Entry* ring = new Entry[kRing];
@@ -56,10 +61,9 @@ struct State {
   std::deque<std::shared_ptr<Failure>> failures;
   std::atomic<int> num_failures{0};
 };
-State& S() {
-  static auto* state = new State;
-  return *state;
-}
+// Never destroyed: the worker outlives static destructors.
+State* const g_state = new State;
+State& S() { return *g_state; }
 
 void FutexWait(std::atomic<int>* word, int expected) {
   syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -83,16 +87,13 @@ bool HasWork() {
 
 void RunEntry(Entry& e, uint64_t position) {
   Program* program = e.program;
-  size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
   program->last_used = position;
   if (__builtin_expect(EvictionWanted(), 0)) Evict();
-  Launch({program, e.args, e.outputs, e.host_words, &e.device, 1, position});
-  for (size_t i = 0; i < num_args; ++i) e.args[i]->DecRef();
-  for (size_t i = 0; i < num_outputs; ++i) e.outputs[i]->DecRef();
-  if (e.heap) {
-    std::free(e.heap);
-    e.heap = nullptr;
-  }
+  Value** values = e.values();
+  auto device = static_cast<int8_t>(e.device);
+  Launch({program, values, values + program->arguments.size(), e.host_words(), &device, 1, position});
+  for (size_t i = 0, n = e.num_values(); i < n; ++i) values[i]->DecRef();
+  std::free(e.heap);
 }
 
 // Requires: the lock. `until` as Drain's; at `deadline` (0: at the shutdown) the rest is left to others.
@@ -159,31 +160,24 @@ void WakeWorker() {
 // The worker writes `head` at every entry: look at it only when the last look no longer proves that there is room.
 thread_local uint64_t t_seen_head = 0;
 
-void Fill(Entry& e, const Submission& s) {
+void Fill(Entry& e, const Submission& s, void* heap) {
   Program* program = s.program;
-  size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
-  auto words = static_cast<size_t>(program->host_words);
-  e.args = e.inline_args;
-  e.outputs = e.inline_outputs;
-  e.host_words = e.inline_host_words;
-  if (__builtin_expect(e.heap != nullptr, 0)) {  // PrepareHeap made it
-    e.args = static_cast<Value**>(e.heap);
-    e.outputs = e.args + num_args;
-    e.host_words = reinterpret_cast<uint32_t*>(e.outputs + num_outputs);
-  }
   e.program = program;
-  e.device = static_cast<int8_t>(s.device);
-  for (size_t i = 0; i < num_args; ++i) e.args[i] = s.args[i];
-  for (size_t i = 0; i < num_outputs; ++i) e.outputs[i] = s.outputs[i];
-  if (words) std::memcpy(e.host_words, s.host_words, words * sizeof(uint32_t));
+  e.heap = heap;
+  e.device = s.device;
+  size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
+  Value** values = e.values();
+  for (size_t i = 0; i < num_args; ++i) values[i] = s.args[i];
+  for (size_t i = 0; i < num_outputs; ++i) values[num_args + i] = s.outputs[i];
+  if (auto words = static_cast<size_t>(program->host_words)) std::memcpy(e.host_words(), s.host_words, words * sizeof(uint32_t));
 }
 
 // A block for an entry that does not fit its slot. Allocated before the ticket is taken.
 void* PrepareHeap(const Submission& s) {
-  size_t num_args = s.program->arguments.size(), num_outputs = s.program->outputs.size();
+  size_t num_values = s.program->arguments.size() + s.program->outputs.size();
   auto words = static_cast<size_t>(s.program->host_words);
-  if (num_args <= kInlineArgs && num_outputs <= kInlineOutputs && words <= kInlineHostWords) return nullptr;
-  void* block = std::malloc((num_args + num_outputs) * sizeof(Value*) + words * sizeof(uint32_t));
+  if (num_values <= kInlineValues && words <= kInlineHostWords) return nullptr;
+  void* block = std::malloc(num_values * sizeof(Value*) + words * sizeof(uint32_t));
   TPU_CHECK(block);
   return block;
 }
@@ -223,8 +217,7 @@ void Enqueue(const Submission& s) {
     t_seen_head = S().head.load(std::memory_order_acquire);
     if (ticket - t_seen_head >= kRing) PauseRound(i);
   }
-  e.heap = heap;
-  Fill(e, s);
+  Fill(e, s, heap);
   for (int i = 0; i < s.num_cells; ++i) s.cells[i]->Swap(s.values[i]);
   e.sequence.store(ticket + 1, std::memory_order_seq_cst);
   if (S().one_cpu) {
