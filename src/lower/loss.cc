@@ -37,7 +37,7 @@ void SetReduced(Lowering& l, Value losses, int64_t reduction) {
   Builder& b = l.b;
   if (reduction == kNone) return SetResultAs(l, 0, losses);
   const double n = static_cast<double>(b.type(losses).numel());
-  const Value sum = ReduceSum(b, losses, AllDims(b.rank(losses)));
+  const Value sum = ReduceSum(l, losses, AllDims(b.rank(losses)));
   SetResultAs(l, 0, reduction == kMean ? DivideByCount(b, sum, n) : sum);
 }
 

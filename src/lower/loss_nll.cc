@@ -70,7 +70,7 @@ void Forward(Lowering& l) {
     return SetResultFill(l, 1, 0);
   }
   const Ints all = AllDims(b.rank(losses));
-  const Value sum = ReduceSum(b, losses, all), total = ReduceSum(b, t.weight, all);
+  const Value sum = ReduceSum(l, losses, all), total = ReduceSum(l, t.weight, all);
   SetResultAs(l, 0, reduction == kMean ? b.Div(sum, total) : sum);
   SetResultAs(l, 1, total);
 }

@@ -35,7 +35,7 @@ Value DotBySum(Builder& b, Value lhs, Value rhs, const hlo::DotDims& dims, const
   rhs = canonical(rhs, dims.rhs_batch, dims.rhs_contract);
   const Ints all{b.dim(lhs, 0), b.dim(lhs, 1), b.dim(rhs, 1), b.dim(lhs, 2)};
   const Value products = b.Mul(b.BroadcastInDim(lhs, all, {0, 1, 3}), b.BroadcastInDim(rhs, all, {0, 2, 3}));
-  return b.Reshape(ReduceSum(b, products, {3}), Ints(type.begin(), type.end()));
+  return b.Reshape(ReduceSum(l, products, {3}), Ints(type.begin(), type.end()));
 }
 
 // lhs and rhs of one dtype; the result is of the type that sums are kept in.

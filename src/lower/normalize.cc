@@ -31,7 +31,7 @@ Shifted Shift(Lowering& l, DType from, int dim_arg, bool carry_nan) {
 
 Value SoftmaxOf(Builder& b, const Shifted& s) {
   const Value e = b.Unary("exponential", s.x);
-  return b.Div(e, ExpandReduced(b, ReduceSum(b, e, {s.dim}), s.dims, {s.dim}));
+  return b.Div(e, ExpandReduced(b, ReduceSum(l, e, {s.dim}), s.dims, {s.dim}));
 }
 
 // _softmax(self, dim, half_to_float)
@@ -55,7 +55,7 @@ void LogSoftmax(Lowering& l) {
   Builder& b = l.b;
   if (ResultIsEmpty(l, 0)) return SetResultFill(l, 0, 0);
   const Shifted s = Shift(l, l.TypeOf(0).dtype, 1, false);
-  const Value sum = ReduceSum(b, b.Unary("exponential", s.x), {s.dim});
+  const Value sum = ReduceSum(l, b.Unary("exponential", s.x), {s.dim});
   SetResultAs(l, 0, b.Sub(s.x, ExpandReduced(b, b.Unary("log", sum), s.dims, {s.dim})));
 }
 
@@ -68,10 +68,10 @@ void SoftmaxBackward(Lowering& l, bool log) {
   const Ints dims = b.dims(y);
   const int dim = WrapDim(l.Int(2), b.rank(y));
   if (log) {
-    const Value sum = ExpandReduced(b, ReduceSum(b, grad, {dim}), dims, {dim});
+    const Value sum = ExpandReduced(b, ReduceSum(l, grad, {dim}), dims, {dim});
     return SetResultAs(l, 0, b.Sub(grad, b.Mul(b.Unary("exponential", y), sum)));
   }
-  const Value sum = ExpandReduced(b, ReduceSum(b, b.Mul(grad, y), {dim}), dims, {dim});
+  const Value sum = ExpandReduced(b, ReduceSum(l, b.Mul(grad, y), {dim}), dims, {dim});
   SetResultAs(l, 0, b.Mul(y, b.Sub(grad, sum)));
 }
 void PlainSoftmaxBackward(Lowering& l) { SoftmaxBackward(l, false); }

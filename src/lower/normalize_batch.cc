@@ -54,9 +54,9 @@ void Forward(Lowering& l, const Form& f) {
   }
   const double n = static_cast<double>(CountOf(b, x, reduced));
   if (training) {
-    mean = DivideByCount(b, ReduceSum(b, x, reduced), n);
+    mean = DivideByCount(b, ReduceSum(l, x, reduced), n);
     const Value centered = b.Sub(x, OverInput(b, mean, x));
-    var = DivideByCount(b, ReduceSum(b, b.Mul(centered, centered), reduced), n);
+    var = DivideByCount(b, ReduceSum(l, b.Mul(centered, centered), reduced), n);
   } else {
     mean = running_mean;
     var = running_var;
@@ -114,7 +114,7 @@ void BatchNormBackward(Lowering& l) {
   const Value mean = l.Tensor(train ? 5 : 3, acc);
   const Value invstd = train ? l.Tensor(6, acc) : InverseStd(b, l.Tensor(4, acc), l.Double(8));
   const Value normal = b.Mul(b.Sub(x, OverInput(b, mean, x)), OverInput(b, invstd, x));
-  const Value sum = ReduceSum(b, grad, reduced), dot = ReduceSum(b, b.Mul(grad, normal), reduced);
+  const Value sum = ReduceSum(l, grad, reduced), dot = ReduceSum(l, b.Mul(grad, normal), reduced);
   if (l.ResultDefined(0)) {
     Value scale = invstd;
     if (!l.IsNone(2)) scale = b.Mul(scale, l.Tensor(2, acc));

@@ -50,9 +50,9 @@ void Forward(Lowering& l, const Rows& r, int weight_arg, int bias_arg, double ep
   }
   const Value x = b.Reshape(l.Tensor(0, acc), r.dims);
   const double n = static_cast<double>(CountOf(b, x, r.reduced));
-  const Value mean = DivideByCount(b, ReduceSum(b, x, r.reduced), n);
+  const Value mean = DivideByCount(b, ReduceSum(l, x, r.reduced), n);
   const Value centered = b.Sub(x, OverRow(b, mean, r));
-  const Value var = DivideByCount(b, ReduceSum(b, b.Mul(centered, centered), r.reduced), n);
+  const Value var = DivideByCount(b, ReduceSum(l, b.Mul(centered, centered), r.reduced), n);
   const Value rstd = b.Unary("rsqrt", b.Add(var, b.Like(var, eps)));
   Value y = b.Mul(centered, OverRow(b, rstd, r));
   if (const Value weight = OverChannels(l, weight_arg, acc, r); weight.valid()) y = b.Mul(y, weight);
@@ -81,14 +81,14 @@ void Backward(Lowering& l, const Rows& r, int mean_arg, int weight_arg) {
     const Value weight = OverChannels(l, weight_arg, acc, r);
     const Value g = weight.valid() ? b.Mul(grad, weight) : grad;
     const double n = static_cast<double>(CountOf(b, x, r.reduced));
-    const Value mean_g = DivideByCount(b, ReduceSum(b, g, r.reduced), n);
-    const Value mean_gx = DivideByCount(b, ReduceSum(b, b.Mul(g, normal), r.reduced), n);
+    const Value mean_g = DivideByCount(b, ReduceSum(l, g, r.reduced), n);
+    const Value mean_gx = DivideByCount(b, ReduceSum(l, b.Mul(g, normal), r.reduced), n);
     const Value inner = b.Sub(b.Sub(g, OverRow(b, mean_g, r)), b.Mul(normal, OverRow(b, mean_gx, r)));
     SetResultAs(l, 0, b.Mul(inner, OverRow(b, rstd, r)));
   }
   const Ints others = OtherDims(static_cast<int>(r.dims.size()), r.channels);
-  if (l.ResultDefined(1)) SetResultAs(l, 1, ReduceSum(b, b.Mul(grad, normal), others));
-  if (l.ResultDefined(2)) SetResultAs(l, 2, ReduceSum(b, grad, others));
+  if (l.ResultDefined(1)) SetResultAs(l, 1, ReduceSum(l, b.Mul(grad, normal), others));
+  if (l.ResultDefined(2)) SetResultAs(l, 2, ReduceSum(l, grad, others));
 }
 
 Rows LayerRowsOf(const Lowering& l, const TensorType& input, int shape_arg) {

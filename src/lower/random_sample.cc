@@ -122,7 +122,7 @@ Value WithReplacement(Lowering& l, Value weights, Value totals, int64_t samples)
   const Value share = b.Mul(u, b.BroadcastInDim(totals, {rows, samples}, {0}));
   const Ints all{rows, samples, n};
   const Value below = b.Cmp(Compare::kLe, b.BroadcastInDim(sums, all, {0, 2}), b.BroadcastInDim(share, all, {0, 1}));
-  const Value count = ReduceSum(b, b.Convert(below, DType::kI32), {2});
+  const Value count = ReduceSum(l, b.Convert(below, DType::kI32), {2});
   // Rounding must not lead past the last category that has a weight.
   const TensorType index = TensorType::Of(DType::kI32, Ints{rows, n});
   const Value possible = b.Select(b.Cmp(Compare::kGt, weights, 0.0), b.Iota(index, 1), b.Constant(index, 0));
@@ -165,7 +165,7 @@ void Multinomial(Lowering& l) {
     TrapIf(l, b.Not(b.And(finite, not_negative)), ErrorKind::kRuntime,
            "probability tensor contains either `inf`, `nan` or element < 0");
   }
-  const Value totals = ReduceSum(b, weights, {1});
+  const Value totals = ReduceSum(l, weights, {1});
   TrapIf(l, b.Cmp(Compare::kLe, totals, 0.0), ErrorKind::kRuntime,
          "invalid multinomial distribution (sum of probabilities <= 0)");
   // One draw is the same either way.

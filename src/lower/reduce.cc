@@ -37,7 +37,7 @@ void Sum(Lowering& l, bool whole, bool skip_nan) {
   const Ints dims = whole ? AllDims(rank) : DimsArg(l, 1, rank);
   Value x = SumOperand(l, dims);
   if (skip_nan && IsFloat(b.dtype(x))) x = b.Select(b.IsNan(x), b.Like(x, 0.0), x);
-  SetResultAs(l, 0, ReduceSum(b, x, dims));
+  SetResultAs(l, 0, ReduceSum(l, x, dims));
 }
 void SumAll(Lowering& l) { Sum(l, true, false); }
 void SumDims(Lowering& l) { Sum(l, false, false); }
@@ -48,7 +48,7 @@ void Mean(Lowering& l, bool whole) {
   const int rank = l.TypeOf(0).rank;
   const Ints dims = whole ? AllDims(rank) : DimsArg(l, 1, rank);
   const Value x = SumOperand(l, dims);
-  SetResultAs(l, 0, DivideByCount(b, ReduceSum(b, x, dims), static_cast<double>(CountOf(b, x, dims))));
+  SetResultAs(l, 0, DivideByCount(b, ReduceSum(l, x, dims), static_cast<double>(CountOf(b, x, dims))));
 }
 void MeanAll(Lowering& l) { Mean(l, true); }
 void MeanDims(Lowering& l) { Mean(l, false); }
@@ -136,7 +136,7 @@ void CountNonzero(Lowering& l) {
   const Value x = l.Tensor(0, DType::kBool);
   const Ints dims = DimsArg(l, 1, b.rank(x));
   const DType acc = CountOf(b, x, dims) <= kMaxInt32 ? DType::kI32 : DType::kI64;
-  SetResultAs(l, 0, ReduceSum(b, b.Convert(x, acc), dims));
+  SetResultAs(l, 0, ReduceSum(l, b.Convert(x, acc), dims));
 }
 
 void Trace(Lowering& l) {
@@ -145,7 +145,7 @@ void Trace(Lowering& l) {
   const int64_t rows = b.dim(x, 0), columns = b.dim(x, 1), n = rows < columns ? rows : columns;
   if (n == 0) return SetResultFill(l, 0, 0);
   const Value diagonal = b.SliceDim(b.Flatten(x), 0, 0, (n - 1) * (columns + 1) + 1, columns + 1);
-  SetResultAs(l, 0, ReduceSum(b, b.Convert(diagonal, OpMathType(b.dtype(x))), {0}));
+  SetResultAs(l, 0, ReduceSum(l, b.Convert(diagonal, OpMathType(b.dtype(x))), {0}));
 }
 
 constexpr Rule kRules[] = {

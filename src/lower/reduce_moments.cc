@@ -25,9 +25,9 @@ void Moments(Lowering& l, bool root, bool with_mean) {
   const Ints dims = DimsArg(l, 1, b.rank(x));
   const double n = static_cast<double>(CountOf(b, x, dims));
   const double correction = l.IsNone(2) ? 1.0 : l.StructuralScalar(2);
-  const Value mean = DivideByCount(b, ReduceSum(b, x, dims), n);
+  const Value mean = DivideByCount(b, ReduceSum(l, x, dims), n);
   const Value deviation = b.Sub(x, ExpandReduced(b, mean, b.dims(x), dims));
-  Value var = DivideByCount(b, ReduceSum(b, SquareOf(b, deviation), dims), std::max(0.0, n - correction));
+  Value var = DivideByCount(b, ReduceSum(l, SquareOf(b, deviation), dims), std::max(0.0, n - correction));
   if (root) var = b.Unary("sqrt", var);
   SetResultAs(l, 0, var);
   if (with_mean) SetResultAs(l, 1, mean);
@@ -61,13 +61,13 @@ void NormOver(Lowering& l, const Ints& dims) {
   }
   switch (l.IsNone(1) ? Order{kTwo} : static_cast<Order>(ClassOf(l, 1))) {
     case kZero:
-      x = ReduceSum(b, b.Convert(b.Cmp(Compare::kNe, x, 0.0), real), dims);
+      x = ReduceSum(l, b.Convert(b.Cmp(Compare::kNe, x, 0.0), real), dims);
       break;
     case kOne:
-      x = ReduceSum(b, x, dims);
+      x = ReduceSum(l, x, dims);
       break;
     case kTwo:
-      x = b.Unary("sqrt", ReduceSum(b, b.Mul(x, x), dims));
+      x = b.Unary("sqrt", ReduceSum(l, b.Mul(x, x), dims));
       break;
     case kInfinity:
       x = ReduceMax(l, x, dims);
@@ -77,7 +77,7 @@ void NormOver(Lowering& l, const Ints& dims) {
       break;
     default: {
       const Value p = l.Scalar(1, real);
-      const Value sum = ReduceSum(b, b.Binary("power", x, b.BroadcastLike(p, x)), dims);
+      const Value sum = ReduceSum(l, b.Binary("power", x, b.BroadcastLike(p, x)), dims);
       x = b.Binary("power", sum, b.BroadcastLike(b.Div(b.Constant(real, 1.0), p), sum));
     }
   }
@@ -100,7 +100,7 @@ void LogSumExp(Lowering& l) {
   const Value infinite = b.Cmp(Compare::kEq, b.Unary("abs", largest), std::numeric_limits<double>::infinity());
   largest = b.Select(infinite, b.Like(largest, 0.0), largest);
   const Value e = b.Unary("exponential", b.Sub(x, ExpandReduced(b, largest, b.dims(x), dims)));
-  SetResultAs(l, 0, b.Add(b.Unary("log", ReduceSum(b, e, dims)), largest));
+  SetResultAs(l, 0, b.Add(b.Unary("log", ReduceSum(l, e, dims)), largest));
 }
 
 constexpr Rule kRules[] = {

@@ -99,7 +99,7 @@ void UnfoldBackward(Lowering& l) {
   const int64_t size = l.Int(3), step = l.Int(4);
   const DType acc = OpMathType(result.dtype);
   Value grad = b.Convert(l.Tensor(0), acc);
-  if (result.rank == 0) return SetResultAs(l, 0, ReduceSum(b, grad, AllDims(b.rank(grad))));
+  if (result.rank == 0) return SetResultAs(l, 0, ReduceSum(l, grad, AllDims(b.rank(grad))));
   const int dim = WrapDim(l.Int(2), result.rank), last = result.rank;
   const int64_t n = result.dims[dim].size(), windows = b.dim(grad, dim);
   if (b.type(grad).numel() == 0) return SetResultFill(l, 0, 0);

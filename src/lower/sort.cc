@@ -187,7 +187,7 @@ void Median(Lowering& l, bool whole, bool ignore_nan) {
     if (!whole) SetResultAs(l, 1, b.SliceDim(s.positions, dim, middle, middle + 1));
     return;
   }
-  const Value nans = ReduceSum(b, b.Convert(b.IsNan(x), DType::kI32), {dim});
+  const Value nans = ReduceSum(l, b.Convert(b.IsNan(x), DType::kI32), {dim});
   const Value numbers = b.Sub(b.Like(nans, n), nans);
   Value place;
   if (ignore_nan) {

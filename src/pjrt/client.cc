@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pjrt/client.h"
 
+#include <algorithm>
+
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -101,7 +103,11 @@ Status Client::CreateClient(const ClientOptions& options) {
     client = NewClient(api(), required);
     profile_.client_options.clear();
     profile_.asynchronous_false_helps = false;
+    all = required;
   }
+  profile_.synchronous = profile_.tested && std::any_of(all.begin(), all.end(), [](const NamedOption& o) {
+                           return o.name == "asynchronous" && o.value == OptionValue(false);
+                         });
   if (!client.ok()) return std::move(client).status();
   client_ = *client;
   return {};

@@ -38,7 +38,7 @@ void FillCpu(int minor, EngineProfile* p) {
   p->asynchronous_false_helps = minor >= kFirstWithAsynchronous;
   if (p->asynchronous_false_helps) p->client_options.push_back({"asynchronous", false});
   p->no_donation_min_bytes = 4 << 10;
-  p->no_donation_max_bytes = 256 << 10;
+  p->no_donation_max_bytes = 1 << 20;
   p->atan_needs_barrier = minor != kCpu81 && minor != kCpu106;
   p->native_reduce_minmax_ok = false;  // 0.81: 20 to 100 times slower; 0.115: loses NaN
   p->native_reduce_minmax_fast = minor == kCpu115;

@@ -29,6 +29,7 @@ struct EngineProfile {
   bool host_addressable = false;         // Buffer::HostPointer may be read
   bool one_process = true;               // no collectives across processes: Gloo carries them
   bool asynchronous_false_helps = false;  // programs run on the launching thread; the worker is the asynchrony
+  bool synchronous = false;               // the client was made so: results are ready when Execute returns
   // Donated updates of sizes in [min, max) cost more than copying ones: the worker vetoes them.
   size_t no_donation_min_bytes = 0;
   size_t no_donation_max_bytes = 0;

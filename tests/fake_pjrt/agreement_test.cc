@@ -25,8 +25,8 @@ constexpr const char* kAdd = R"(%0 = "stablehlo.add"(%a, %b) : (tensor<4xf32>, t
 
 std::string Module(const std::string& body, const std::string& args = "%a: tensor<4xf32>, %b: tensor<4xf32>",
                    const std::string& result = "tensor<4xf32>", const std::string& value = "%0") {
-  return "module @m {\nfunc.func public @main(" + args + ") -> (" + result + ") {\n" + body + "\n\"func.return\"(" +
-         value + ") : (" + result + ") -> ()\n}\n}\n";
+  return "module @m {\nfunc.func public @main(" + args + ") -> (" + result + ") {\n" + body + "\n\"func.return\"(" + value +
+         ") : (" + result + ") -> ()\n}\n}\n";
 }
 
 std::string Replaced(std::string s, const std::string& from, const std::string& to) {
@@ -42,17 +42,16 @@ void Body(const char* name, Verdict verdict, const std::string& body,
 void Dense(Verdict verdict, const std::string& literal, const std::string& type) {
   cases.push_back(
       {"dense<" + literal + "> : " + type, verdict,
-       Module("%0 = \"stablehlo.constant\"() <{value = dense<" + literal + "> : " + type + "}> : () -> " + type, "",
-              type)});
+       Module("%0 = \"stablehlo.constant\"() <{value = dense<" + literal + "> : " + type + "}> : () -> " + type, "", type)});
 }
 // One operator; %a, %b: 4x6xf32, %s: f32, %i: i32, %p: 4x6xi1, %z: 4xcomplex<f32>, %u: 4xui8.
-void One(const char* name, Verdict verdict, const std::string& op, const std::string& operands,
-         const std::string& attrs, const std::string& types, const std::string& result) {
+void One(const char* name, Verdict verdict, const std::string& op, const std::string& operands, const std::string& attrs,
+         const std::string& types, const std::string& result) {
   std::string results = result[0] == '(' ? result.substr(1, result.size() - 2) : result;
   std::string value = result[0] == '(' ? "%0#0, %0#1" : "%0";
   cases.push_back({name, verdict,
-                   Module(std::string(result[0] == '(' ? "%0:2" : "%0") + " = \"" + op + "\"(" + operands + ")" +
-                              attrs + " : (" + types + ") -> " + result,
+                   Module(std::string(result[0] == '(' ? "%0:2" : "%0") + " = \"" + op + "\"(" + operands + ")" + attrs +
+                              " : (" + types + ") -> " + result,
                           "%a: tensor<4x6xf32>, %b: tensor<4x6xf32>, %s: tensor<f32>, %i: tensor<i32>, %j: "
                           "tensor<i64>, %p: tensor<4x6xi1>, %q: tensor<i1>, "
                           "%z: tensor<4xcomplex<f32>>, %u: tensor<4xui8>",
@@ -85,8 +84,7 @@ arg_attrs = [{tf.aliasing_output = 0 : i32}, {}]}> ({
   Text("no visibility", kYes, Replaced(add, "public ", ""));
   Text("private main", kNo, Replaced(add, "public ", "private "));
   Text("no main", kNo, Replaced(add, "@main", "@mian"));
-  Text("pretty return", kYes,
-       Replaced(add, "\"func.return\"(%0) : (tensor<4xf32>) -> ()", "return %0 : tensor<4xf32>"));
+  Text("pretty return", kYes, Replaced(add, "\"func.return\"(%0) : (tensor<4xf32>) -> ()", "return %0 : tensor<4xf32>"));
   Text("pretty operator", kOnlyXla, Module("%0 = stablehlo.add %a, %b : tensor<4xf32>"));
   Text("text behind", kNo, add + "}");
   Text("unclosed", kNo, add.substr(0, add.size() - 2));
@@ -104,8 +102,7 @@ arg_attrs = [{tf.aliasing_output = 0 : i32}, {}]}> ({
   Body("discardable attribute", kYes, Replaced(line, "(%a, %b)", "(%a, %b) {mhlo.foo = 1 : i64}"));
   Body("plain discardable attribute", kYes, Replaced(line, "(%a, %b)", "(%a, %b) {foo = 1 : i64}"));
   Body("comments", kYes, "// hello\n" + line + " // there");
-  Body("three operands", kNo,
-       Replaced(Replaced(line, "%b)", "%b, %b)"), "(tensor<4xf32>,", "(tensor<4xf32>, tensor<4xf32>,"));
+  Body("three operands", kNo, Replaced(Replaced(line, "%b)", "%b, %b)"), "(tensor<4xf32>,", "(tensor<4xf32>, tensor<4xf32>,"));
   Body("unnamed result", kYes, Replaced(line, "%0 = ", "") + "\n" + line);
   std::string two =
       R"("stablehlo.optimization_barrier"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>))";
@@ -150,8 +147,8 @@ void DenseCases() {
        {"1.0", "1.0e5", "1.0E+05", "1.", "0x7FC00000", "0x7fc00000", "-1.5", "[1.0, 2.0, 3.0, 4.0]",
         "[1.0, 0x7F800000, 3.0, 4.0]", "\"0x0000803F000000400000404000008040\"", "\"0x0000803F\"", "\"0x0000803f\""})
     Dense(kYes, s, "tensor<4xf32>");
-  for (const char* s : {"1", "1e5", "inf", "[1.0, 2.0]", "[1.0]", "", "\"0x0000803F0000\"", "\"0000803F\"", "true",
-                        "[[1.0, 2.0], [3.0, 4.0]]"})
+  for (const char* s :
+       {"1", "1e5", "inf", "[1.0, 2.0]", "[1.0]", "", "\"0x0000803F0000\"", "\"0000803F\"", "true", "[[1.0, 2.0], [3.0, 4.0]]"})
     Dense(kNo, s, "tensor<4xf32>");
   Dense(kOnlyXla, "0x7FC0", "tensor<4xf32>");  // low bits; surely not what was meant
   Dense(kYes, "0x7FC0", "tensor<4xbf16>");
@@ -194,8 +191,7 @@ void DenseCases() {
 }
 
 void OperatorCases() {
-  std::string a = "tensor<4x6xf32>", p = "tensor<4x6xi1>", z = "tensor<4xcomplex<f32>>", u = "tensor<4xui8>",
-              aa = a + ", " + a;
+  std::string a = "tensor<4x6xf32>", p = "tensor<4x6xi1>", z = "tensor<4xcomplex<f32>>", u = "tensor<4xui8>", aa = a + ", " + a;
   auto compare = [](const char* type) {
     std::string t = *type ? std::string(", compare_type = #stablehlo<comparison_type ") + type + ">" : "";
     return " <{comparison_direction = #stablehlo<comparison_direction LT>" + t + "}>";
@@ -215,8 +211,7 @@ void OperatorCases() {
       "tensor<6x4xf32>");
   One("transpose i32", kNo, "stablehlo.transpose", "%a", " <{permutation = array<i32: 1, 0>}>", a, "tensor<6x4xf32>");
   One("transpose result", kNo, "stablehlo.transpose", "%a", " <{permutation = array<i64: 1, 0>}>", a, a);
-  One("transpose permutation", kNo, "stablehlo.transpose", "%a", " <{permutation = array<i64: 1, 1>}>", a,
-      "tensor<6x6xf32>");
+  One("transpose permutation", kNo, "stablehlo.transpose", "%a", " <{permutation = array<i64: 1, 1>}>", a, "tensor<6x6xf32>");
   One("reshape", kYes, "stablehlo.reshape", "%a", "", a, "tensor<24xf32>");
   One("reshape count", kNo, "stablehlo.reshape", "%a", "", a, "tensor<23xf32>");
   One("slice", kYes, "stablehlo.slice", "%a",
@@ -256,8 +251,7 @@ void OperatorCases() {
       "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}>",
       aa, r);
   One("dot, other order", kYes, "stablehlo.dot_general", "%a, %b",
-      " <{dot_dimension_numbers = #stablehlo.dot<rhs_contracting_dimensions = [1], lhs_contracting_dimensions = [1]>}>",
-      aa, r);
+      " <{dot_dimension_numbers = #stablehlo.dot<rhs_contracting_dimensions = [1], lhs_contracting_dimensions = [1]>}>", aa, r);
   One("dot, one precision", kOnlyXla, "stablehlo.dot_general", "%a, %b",
       Replaced(dot, "}>", ", precision_config = [#stablehlo<precision HIGHEST>]}>"), aa, r);
   One("dot<>", kYes, "stablehlo.dot_general", "%a, %b", " <{dot_dimension_numbers = #stablehlo.dot<>}>", aa,
@@ -276,26 +270,23 @@ void OperatorCases() {
   One("reduce, dimensions unsorted", kYes, "stablehlo.reduce", "%a, %s", " <{dimensions = array<i64: 1, 0>}>" + add, as,
       "tensor<f32>");
   One("reduce result", kNo, "stablehlo.reduce", "%a, %s", dims + add, as, "tensor<6xf32>");
-  One("reduce, other label", kYes, "stablehlo.reduce", "%a, %s", dims + Replaced(add, "^bb0", "^entry"), as,
-      "tensor<4xf32>");
+  One("reduce, other label", kYes, "stablehlo.reduce", "%a, %s", dims + Replaced(add, "^bb0", "^entry"), as, "tensor<4xf32>");
   One("reduce, no label", kNo, "stablehlo.reduce", "%a, %s",
       dims + Replaced(add, "^bb0(%x: tensor<f32>, %y: tensor<f32>):\n", ""), as, "tensor<4xf32>");
   One("reduce, numbered names", kYes, "stablehlo.reduce", "%a, %s",
       dims + Replaced(Replaced(Replaced(add, "%x", "%10"), "%y", "%11"), "%r", "%12"), as, "tensor<4xf32>");
   One("reduce, shadowing", kNo, "stablehlo.reduce", "%a, %s", dims + Replaced(add, "%x", "%a"), as, "tensor<4xf32>");
-  One("reduce, attributes behind the region", kYes, "stablehlo.reduce", "%a, %s", add + " {dimensions = array<i64: 1>}",
-      as, "tensor<4xf32>");
+  One("reduce, attributes behind the region", kYes, "stablehlo.reduce", "%a, %s", add + " {dimensions = array<i64: 1>}", as,
+      "tensor<4xf32>");
   One("reduce, pretty return", kYes, "stablehlo.reduce", "%a, %s",
       dims + Replaced(add, "\"stablehlo.return\"(%r) : (tensor<f32>) -> ()", "stablehlo.return %r : tensor<f32>"), as,
       "tensor<4xf32>");
   One("reduce, capture", kNo, "stablehlo.reduce", "%a, %s", dims + Replaced(add, "(%x, %y) :", "(%x, %s) :"), as,
       "tensor<4xf32>");
   One("reduce, constant inside", kYes, "stablehlo.reduce", "%a, %s",
-      dims +
-          Replaced(
-              Replaced(add, "%r =",
-                       "%k = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>\n%r ="),
-              "(%x, %y) :", "(%x, %k) :"),
+      dims + Replaced(Replaced(add, "%r =",
+                               "%k = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>\n%r ="),
+                      "(%x, %y) :", "(%x, %k) :"),
       as, "tensor<4xf32>");
   One("reduce, initial type", kNo, "stablehlo.reduce", "%a, %i", dims + add, a + ", tensor<i32>", "tensor<4xf32>");
   std::string less = R"( ({
@@ -311,12 +302,12 @@ tensor<f32>) -> tensor<i1>
   One("top_k", kYes, "chlo.top_k", "%a", " <{k = 2 : i64}>", a, "(tensor<4x2xf32>, tensor<4x2xi32>)");
   One("select, scalar predicate", kYes, "stablehlo.select", "%q, %a, %b", "", "tensor<i1>, " + aa, a);
   One("clamp, scalar bounds", kYes, "stablehlo.clamp", "%s, %a, %s", "", "tensor<f32>, " + as, a);
-  One("reduce_precision", kYes, "stablehlo.reduce_precision", "%a",
-      " <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>", a, a);
+  One("reduce_precision", kYes, "stablehlo.reduce_precision", "%a", " <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>", a,
+      a);
   One("dynamic_slice", kYes, "stablehlo.dynamic_slice", "%a, %i, %i", " <{slice_sizes = array<i64: 2, 3>}>",
       a + ", tensor<i32>, tensor<i32>", "tensor<2x3xf32>");
-  One("dynamic_slice, mixed indices", kNo, "stablehlo.dynamic_slice", "%a, %i, %j",
-      " <{slice_sizes = array<i64: 2, 3>}>", a + ", tensor<i32>, tensor<i64>", "tensor<2x3xf32>");
+  One("dynamic_slice, mixed indices", kNo, "stablehlo.dynamic_slice", "%a, %i, %j", " <{slice_sizes = array<i64: 2, 3>}>",
+      a + ", tensor<i32>, tensor<i64>", "tensor<2x3xf32>");
   One("i1 add", kYes, "stablehlo.add", "%p, %p", "", p + ", " + p, p);
   One("i1 subtract", kNo, "stablehlo.subtract", "%p, %p", "", p + ", " + p, p);
   One("i1 negate", kNo, "stablehlo.negate", "%p", "", p, p);
@@ -345,8 +336,7 @@ TEST(Agreement, SameProgramsAsXla) {
     Failure mine = fake.Compile(c.text, &executable);
     if (!mine.code) fake.Destroy(executable);
     EXPECT_EQ(mine.code == 0, c.verdict == kYes) << c.name << ": " << mine.message << "\n" << c.text;
-    EXPECT_TRUE(mine.code == 0 || (mine.code == 3 && mine.message.starts_with("line ")))
-        << c.name << ": " << mine.message;
+    EXPECT_TRUE(mine.code == 0 || (mine.code == 3 && mine.message.starts_with("line "))) << c.name << ": " << mine.message;
     if (!xla) continue;
     Failure theirs = xla->Compile(c.text, &executable);
     if (!theirs.code) xla->Destroy(executable);

@@ -23,9 +23,7 @@ constexpr std::pair<PJRT_Buffer_Type, DType> kTypes[] = {
     {PJRT_Buffer_Type_F8E4M3FN, DType::kF8E4M3FN},
 };
 
-Error OutOfMemory(size_t bytes) {
-  return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
-}
+Error OutOfMemory(size_t bytes) { return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"}; }
 
 Error Deleted() { return Invalid("Buffer has been deleted or donated."); }
 
@@ -140,13 +138,12 @@ Error Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args) {
   if (!args->data && bytes > 0) return Invalid("no data");
 
   auto semantics = args->host_buffer_semantics;
-  bool zero_copy = semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
-                   semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+  bool zero_copy =
+      semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy || semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
   if (zero_copy && is_dense && bytes > 0 && reinterpret_cast<uintptr_t>(args->data) % 64 == 0) {
     auto released = std::make_shared<Promise>();
-    auto memory =
-        Memory::Borrow(const_cast<void*>(args->data), bytes, semantics == PJRT_HostBufferSemantics_kMutableZeroCopy,
-                       [released] { released->Set({}); });
+    auto memory = Memory::Borrow(const_cast<void*>(args->data), bytes, semantics == PJRT_HostBufferSemantics_kMutableZeroCopy,
+                                 [released] { released->Set({}); });
     args->buffer = new PJRT_Buffer(type, device, memory, ReadyPromise());
     args->done_with_host_buffer = NewEvent(released);
     return {};
@@ -188,16 +185,14 @@ Error Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args*
   Type type;
   if (Error e = CheckedType(args->element_type, args->dims, args->num_dims, &type); !e.ok()) return e;
   if (Error e = CheckLayout(args->layout, type); !e.ok()) return e;
-  if (reinterpret_cast<uintptr_t>(args->device_buffer_ptr) % 64)
-    return Invalid("a view of memory that is not 64-byte aligned");
+  if (reinterpret_cast<uintptr_t>(args->device_buffer_ptr) % 64) return Invalid("a view of memory that is not 64-byte aligned");
   PJRT_Device* device;
   if (Error e = Place(args->client, args->device, args->memory, &device); !e.ok()) return e;
-  auto release = [callback = args->on_delete_callback, pointer = args->device_buffer_ptr,
-                  arg = args->on_delete_callback_arg] {
+  auto release = [callback = args->on_delete_callback, pointer = args->device_buffer_ptr, arg = args->on_delete_callback_arg] {
     if (callback) callback(pointer, arg);
   };
-  args->buffer = new PJRT_Buffer(type, device, Memory::Borrow(args->device_buffer_ptr, type.bytes(), false, release),
-                                 ReadyPromise());
+  args->buffer =
+      new PJRT_Buffer(type, device, Memory::Borrow(args->device_buffer_ptr, type.bytes(), false, release), ReadyPromise());
   return {};
 }
 
@@ -318,8 +313,7 @@ Error Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args* args) {
 Error Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args* args) {
   std::shared_ptr<Memory> memory;
   if (Error e = Hold(args->buffer, &memory); !e.ok()) return e;
-  if (args->offset < 0 || args->transfer_size < 0 ||
-      args->offset + args->transfer_size > static_cast<int64_t>(memory->size()))
+  if (args->offset < 0 || args->transfer_size < 0 || args->offset + args->transfer_size > static_cast<int64_t>(memory->size()))
     return Invalid("the range lies outside of the buffer");
   args->event = CopyOut(args->buffer, memory, args->offset, static_cast<size_t>(args->transfer_size), args->dst);
   return {};

@@ -9,8 +9,7 @@
 namespace fake_pjrt {
 namespace {
 
-constexpr std::string_view kPlatformName = "cpu", kPlatformVersion = "fake", kDeviceKind = "fake",
-                           kMemoryKind = "device";
+constexpr std::string_view kPlatformName = "cpu", kPlatformVersion = "fake", kDeviceKind = "fake", kMemoryKind = "device";
 
 void Give(std::string_view s, const char** data, size_t* size) {
   *data = s.data();
@@ -38,8 +37,7 @@ Error Plugin_Attributes(PJRT_Plugin_Attributes_Args* args) {
     PJRT_NamedValue xla = IntList("xla_version", nullptr, 1);
     xla.type = PJRT_NamedValue_kInt64;
     xla.int64_value = 2;
-    return std::vector{xla, IntList("stablehlo_current_version", current, 3),
-                       IntList("stablehlo_minimum_version", minimum, 3)};
+    return std::vector{xla, IntList("stablehlo_current_version", current, 3), IntList("stablehlo_minimum_version", minimum, 3)};
   }();
   args->attributes = attributes.data();
   args->num_attributes = attributes.size();
@@ -53,8 +51,7 @@ Error Client_Create(PJRT_Client_Create_Args* args) {
   bool asynchronous = false;
   for (size_t i = 0; i < args->num_options; ++i) {
     const PJRT_NamedValue& option = args->create_options[i];
-    if (Error e = CheckStructSize("PJRT_NamedValue", PJRT_NamedValue_STRUCT_SIZE, option.struct_size); !e.ok())
-      return e;
+    if (Error e = CheckStructSize("PJRT_NamedValue", PJRT_NamedValue_STRUCT_SIZE, option.struct_size); !e.ok()) return e;
     std::string_view name(option.name, option.name_size);
     if (name == "asynchronous" && option.type == PJRT_NamedValue_kBool) asynchronous = option.bool_value;
     if (name != "cpu_device_count") continue;
@@ -203,15 +200,13 @@ Error Device_DefaultMemory(PJRT_Device_DefaultMemory_Args* args) {
 Error Device_MemoryStats(PJRT_Device_MemoryStats_Args* args) {
   ControlState& state = ControlState::Get();
   // As on XLA:CPU, unless a test has set a limit.
-  if (state.memory_limit == 0)
-    return {kUnimplemented, "PJRT_Device_MemoryStats is not implemented without a memory limit"};
+  if (state.memory_limit == 0) return {kUnimplemented, "PJRT_Device_MemoryStats is not implemented without a memory limit"};
   args->bytes_in_use = state.live_bytes();  // of all devices
   args->bytes_limit = state.memory_limit;
   args->bytes_limit_is_set = true;
-  args->peak_bytes_in_use_is_set = args->num_allocs_is_set = args->largest_alloc_size_is_set =
-      args->bytes_reserved_is_set = false;
-  args->peak_bytes_reserved_is_set = args->bytes_reservable_limit_is_set = args->largest_free_block_bytes_is_set =
+  args->peak_bytes_in_use_is_set = args->num_allocs_is_set = args->largest_alloc_size_is_set = args->bytes_reserved_is_set =
       false;
+  args->peak_bytes_reserved_is_set = args->bytes_reservable_limit_is_set = args->largest_free_block_bytes_is_set = false;
   args->pool_bytes_is_set = args->peak_pool_bytes_is_set = false;
   return {};
 }

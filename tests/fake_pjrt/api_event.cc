@@ -68,9 +68,8 @@ Error Event_Await(PJRT_Event_Await_Args* args) { return args->event->promise->Wa
 
 Error Event_OnReady(PJRT_Event_OnReady_Args* args) {
   // The promise, not the event, is held: the caller may destroy the event before it fires.
-  args->event->promise->OnReady([callback = args->callback, user_arg = args->user_arg](const Error& error) {
-    callback(NewError(error), user_arg);
-  });
+  args->event->promise->OnReady(
+      [callback = args->callback, user_arg = args->user_arg](const Error& error) { callback(NewError(error), user_arg); });
   return {};
 }
 

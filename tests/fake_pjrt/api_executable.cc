@@ -113,8 +113,7 @@ Error Client_Compile(PJRT_Client_Compile_Args* args) {
   ControlState::Get().SetLastProgram(text);
   std::shared_ptr<const Program> built;
   std::string options(args->compile_options, args->compile_options_size);
-  if (Error e =
-          BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
+  if (Error e = BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
       !e.ok())
     return e;
   return Load(args->client, std::move(built), &args->executable);
@@ -250,8 +249,8 @@ Error Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_A
 Error Executable_Serialize(PJRT_Executable_Serialize_Args* args) {
   const Program& p = *args->executable->program;
   auto serialized = std::make_unique<PJRT_SerializedExecutable>();
-  serialized->bytes = std::string(kMagic) + std::to_string(p.options.size()) + "\n" + std::to_string(p.text.size()) +
-                      "\n" + p.options + p.text;
+  serialized->bytes =
+      std::string(kMagic) + std::to_string(p.options.size()) + "\n" + std::to_string(p.text.size()) + "\n" + p.options + p.text;
   args->serialized_bytes = serialized->bytes.data();
   args->serialized_bytes_size = serialized->bytes.size();
   args->serialized_executable = serialized.release();
@@ -280,8 +279,7 @@ Error Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args* arg
   if (args->overridden_serialized_compile_options_size > 0)
     options.assign(args->overridden_serialized_compile_options, args->overridden_serialized_compile_options_size);
   std::shared_ptr<const Program> built;
-  if (Error e =
-          BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
+  if (Error e = BuildProgram(std::move(text), std::move(options), static_cast<int>(args->client->devices.size()), &built);
       !e.ok())
     return e;
   return Load(args->client, std::move(built), &args->loaded_executable);

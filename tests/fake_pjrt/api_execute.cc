@@ -36,8 +36,7 @@ struct Launch {
         std::memcpy(aside.bytes(), r.bytes(), r.type.bytes());
         r = aside;
       }
-    for (size_t i = 0; i < results.size(); ++i)
-      std::memcpy(outputs[i]->data(), results[i].bytes(), results[i].type.bytes());
+    for (size_t i = 0; i < results.size(); ++i) std::memcpy(outputs[i]->data(), results[i].bytes(), results[i].type.bytes());
     return {};
   }
 };
@@ -85,8 +84,8 @@ Error TakeArguments(PJRT_Buffer* const* buffers, size_t count, const std::set<in
   for (size_t i = 0; i < count; ++i)
     for (size_t j = 0; j < count; ++j)
       if (i != j && (*donated)[i] && buffers[i] == buffers[j])
-        return Invalid("Attempt to donate the same buffer twice in Execute() (arguments " + std::to_string(i) +
-                       " and " + std::to_string(j) + ")");
+        return Invalid("Attempt to donate the same buffer twice in Execute() (arguments " + std::to_string(i) + " and " +
+                       std::to_string(j) + ")");
   return {};
 }
 
@@ -105,8 +104,7 @@ Error TakeOutputs(PJRT_Buffer* const* buffers, const std::vector<bool>& donated,
     if (launch->outputs[k]) continue;
     size_t bytes = main.result_types[k].bytes();
     launch->outputs[k] = Memory::AllocateCounted(bytes);
-    if (!launch->outputs[k])
-      return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
+    if (!launch->outputs[k]) return {kResourceExhausted, "Out of memory allocating " + std::to_string(bytes) + " bytes"};
     if (asynchronous) std::memset(launch->outputs[k]->data(), 0xFD, bytes);
   }
   return {};
@@ -127,17 +125,15 @@ Error ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args* args) {
 Error LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args) {
   const PJRT_LoadedExecutable& executable = *args->executable;
   if (!args->options) return Invalid("no execute options");
-  if (Error e = CheckStructSize("PJRT_ExecuteOptions", PJRT_ExecuteOptions_STRUCT_SIZE, args->options->struct_size);
-      !e.ok())
+  if (Error e = CheckStructSize("PJRT_ExecuteOptions", PJRT_ExecuteOptions_STRUCT_SIZE, args->options->struct_size); !e.ok())
     return e;
   if (executable.deleted) return Invalid("Execute of a deleted executable");
   if (!executable.program->not_executed.empty())
     return {kUnimplemented, "the fake plugin does not execute " + executable.program->not_executed};
   std::vector<PJRT_Device*> devices;
   if (Error e = CheckDevices(executable, *args, &devices); !e.ok()) return e;
-  std::set<int64_t> not_donatable(
-      args->options->non_donatable_input_indices,
-      args->options->non_donatable_input_indices + args->options->num_non_donatable_input_indices);
+  std::set<int64_t> not_donatable(args->options->non_donatable_input_indices,
+                                  args->options->non_donatable_input_indices + args->options->num_non_donatable_input_indices);
   std::vector<std::shared_ptr<Launch>> launches;
   std::vector<std::vector<bool>> donated(devices.size());
   for (size_t d = 0; d < devices.size(); ++d) {
@@ -145,8 +141,7 @@ Error LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args) {
     launches[d]->program = executable.program;
     launches[d]->device = devices[d];
     PJRT_Buffer* const* buffers = args->num_args ? args->argument_lists[d] : nullptr;
-    if (Error e = TakeArguments(buffers, args->num_args, not_donatable, launches[d].get(), &donated[d]); !e.ok())
-      return e;
+    if (Error e = TakeArguments(buffers, args->num_args, not_donatable, launches[d].get(), &donated[d]); !e.ok()) return e;
     if (Error e = TakeOutputs(buffers, donated[d], launches[d].get()); !e.ok()) return e;
   }
   // Nothing can fail from here on before the program runs.

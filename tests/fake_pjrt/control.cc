@@ -119,9 +119,7 @@ int64_t fake_pjrt_calls(const char* name) { return ControlState::Get().Calls(nam
 int64_t fake_pjrt_total_calls(void) { return ControlState::Get().TotalCalls(); }
 int64_t fake_pjrt_fallible_calls(void) { return ControlState::Get().FallibleCalls(); }
 void fake_pjrt_fail_call(int64_t n, int code) { ControlState::Get().FailCall(n, code); }
-void fake_pjrt_fail_call_named(const char* name, int64_t k, int code) {
-  ControlState::Get().FailCallNamed(name, k, code);
-}
+void fake_pjrt_fail_call_named(const char* name, int64_t k, int code) { ControlState::Get().FailCallNamed(name, k, code); }
 void fake_pjrt_fail_async(int64_t k, int code) { ControlState::Get().FailAsync(k, code); }
 void fake_pjrt_set_async(int64_t delay_us) { ControlState::Get().delay_us = delay_us; }
 void fake_pjrt_set_memory_limit(int64_t bytes) { ControlState::Get().memory_limit = bytes; }

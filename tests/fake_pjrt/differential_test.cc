@@ -26,11 +26,10 @@ struct Arg {
 
 PJRT_Buffer_Type PjrtType(DType d) {
   static constexpr PJRT_Buffer_Type kTypes[] = {
-      PJRT_Buffer_Type_PRED,  PJRT_Buffer_Type_U8,  PJRT_Buffer_Type_U16,  PJRT_Buffer_Type_U32,
-      PJRT_Buffer_Type_U64,   PJRT_Buffer_Type_S8,  PJRT_Buffer_Type_S16,  PJRT_Buffer_Type_S32,
-      PJRT_Buffer_Type_S64,   PJRT_Buffer_Type_F16, PJRT_Buffer_Type_BF16, PJRT_Buffer_Type_F32,
-      PJRT_Buffer_Type_F64,   PJRT_Buffer_Type_C64, PJRT_Buffer_Type_C128, PJRT_Buffer_Type_F8E4M3FN,
-      PJRT_Buffer_Type_F8E5M2};
+      PJRT_Buffer_Type_PRED,     PJRT_Buffer_Type_U8,    PJRT_Buffer_Type_U16, PJRT_Buffer_Type_U32, PJRT_Buffer_Type_U64,
+      PJRT_Buffer_Type_S8,       PJRT_Buffer_Type_S16,   PJRT_Buffer_Type_S32, PJRT_Buffer_Type_S64, PJRT_Buffer_Type_F16,
+      PJRT_Buffer_Type_BF16,     PJRT_Buffer_Type_F32,   PJRT_Buffer_Type_F64, PJRT_Buffer_Type_C64, PJRT_Buffer_Type_C128,
+      PJRT_Buffer_Type_F8E4M3FN, PJRT_Buffer_Type_F8E5M2};
   return kTypes[static_cast<int>(d)];
 }
 
@@ -122,8 +121,7 @@ bool Close(double a, double b, double tolerance) {
 }
 
 std::string Compare(const HostArray& xla, const HostArray& fake, double factor) {
-  if (xla.type != fake.type || xla.dims != fake.dims || xla.bytes.size() != fake.bytes.size())
-    return "the types differ";
+  if (xla.type != fake.type || xla.dims != fake.dims || xla.bytes.size() != fake.bytes.size()) return "the types differ";
   DType dtype = DTypeOf(xla.type);
   auto wide = [&](const HostArray& a) {
     Tensor t = Tensor::Empty({dtype, a.dims});
@@ -159,17 +157,15 @@ std::string List(const std::vector<std::string>& items) {
 
 // Arguments are %a0, %a1, ...; `body` defines the values `results` ("%0 : type").
 void Check(const std::string& name, const std::vector<Arg>& args,
-           const std::vector<std::pair<std::string, std::string>>& results, const std::string& body,
-           double factor = 1) {
+           const std::vector<std::pair<std::string, std::string>>& results, const std::string& body, double factor = 1) {
   static const Plugin fake(GetPjrtApi(), 1);
   const Plugin* xla = XlaCpuPlugin();
   if (!xla) GTEST_SKIP() << "XLA's CPU plugin is not installed";
   std::vector<std::string> parameters, types, values;
-  for (size_t i = 0; i < args.size(); ++i)
-    parameters.push_back("%a" + std::to_string(i) + ": tensor<" + args[i].type + ">");
+  for (size_t i = 0; i < args.size(); ++i) parameters.push_back("%a" + std::to_string(i) + ": tensor<" + args[i].type + ">");
   for (const auto& [value, type] : results) values.push_back(value), types.push_back("tensor<" + type + ">");
-  std::string text = "module @m {\nfunc.func public @main(" + List(parameters) + ") -> (" + List(types) + ") {\n" +
-                     body + "\n\"func.return\"(" + List(values) + ") : (" + List(types) + ") -> ()\n}\n}\n";
+  std::string text = "module @m {\nfunc.func public @main(" + List(parameters) + ") -> (" + List(types) + ") {\n" + body +
+                     "\n\"func.return\"(" + List(values) + ") : (" + List(types) + ") -> ()\n}\n}\n";
   std::vector<HostArray> inputs, theirs, mine;
   for (const Arg& a : args) inputs.push_back(Random(a));
   Failure x = xla->Run(text, inputs, &theirs, Plugin::ExactOptions()), f = fake.Run(text, inputs, &mine);
@@ -189,8 +185,7 @@ void Elementwise(const std::string& op, int operands, const std::vector<std::str
   std::vector<std::pair<std::string, std::string>> results;
   std::string body;
   for (const std::string& d : dtypes) {
-    std::string type = "64x" + d, out = "64x" + (result.empty() ? d : result),
-                value = "%r" + std::to_string(results.size());
+    std::string type = "64x" + d, out = "64x" + (result.empty() ? d : result), value = "%r" + std::to_string(results.size());
     std::vector<std::string> names, types;
     for (int i = 0; i < operands; ++i) {
       names.push_back("%a" + std::to_string(args.size()));
@@ -245,8 +240,7 @@ TEST(Differential, Unary) {
 TEST(Differential, ChloUnary) {
   for (const char* op : {"erf", "erfc", "sinh", "cosh", "asinh", "atan", "square", "tan", "bessel_i1e"})
     Elementwise(std::string("chlo.") + op, 1, kFloats, kSmall);
-  for (const char* op : {"asin", "acos", "atanh", "erf_inv"})
-    Elementwise(std::string("chlo.") + op, 1, kFloats, kUnit, "", 4);
+  for (const char* op : {"asin", "acos", "atanh", "erf_inv"}) Elementwise(std::string("chlo.") + op, 1, kFloats, kUnit, "", 4);
   Elementwise("chlo.lgamma", 1, kFloats, kPositive, "", 4);
   Elementwise("chlo.digamma", 1, kFloats, kPositive, "", 4);
   Elementwise("chlo.digamma", 1, {"f64"}, kNormal, "", 100);
@@ -319,20 +313,18 @@ TEST(Differential, CompareSelectClamp) {
     std::string body;
     std::vector<Arg> args;
     std::vector<std::pair<std::string, std::string>> results;
-    for (auto [dtype, kind, draw] :
-         std::vector<std::tuple<const char*, const char*, Draw>>{{"f32", "FLOAT", kSpecial},
-                                                                 {"f32", "TOTALORDER", kSpecial},
-                                                                 {"bf16", "FLOAT", kSmallInts},
-                                                                 {"i8", "SIGNED", kSpecial},
-                                                                 {"ui32", "UNSIGNED", kSpecial},
-                                                                 {"i1", "UNSIGNED", kNormal},
-                                                                 {"f64", "TOTALORDER", kSpecial}}) {
+    for (auto [dtype, kind, draw] : std::vector<std::tuple<const char*, const char*, Draw>>{{"f32", "FLOAT", kSpecial},
+                                                                                            {"f32", "TOTALORDER", kSpecial},
+                                                                                            {"bf16", "FLOAT", kSmallInts},
+                                                                                            {"i8", "SIGNED", kSpecial},
+                                                                                            {"ui32", "UNSIGNED", kSpecial},
+                                                                                            {"i1", "UNSIGNED", kNormal},
+                                                                                            {"f64", "TOTALORDER", kSpecial}}) {
       std::string a = "%a" + std::to_string(args.size()), b = "%a" + std::to_string(args.size() + 1),
                   type = std::string("64x") + dtype, r = "%r" + std::to_string(results.size());
       args.insert(args.end(), 2, Arg{type, draw});
-      body += r + " = \"stablehlo.compare\"(" + a + ", " + b +
-              ") <{comparison_direction = #stablehlo<comparison_direction " + direction +
-              ">, compare_type = #stablehlo<comparison_type " + kind + ">}> : (" + T(type) + ", " + T(type) +
+      body += r + " = \"stablehlo.compare\"(" + a + ", " + b + ") <{comparison_direction = #stablehlo<comparison_direction " +
+              direction + ">, compare_type = #stablehlo<comparison_type " + kind + ">}> : (" + T(type) + ", " + T(type) +
               ") -> tensor<64xi1>\n";
       results.push_back({r, "64xi1"});
     }
@@ -343,8 +335,7 @@ TEST(Differential, CompareSelectClamp) {
         R"(%0 = "stablehlo.select"(%a0, %a2, %a3) : (tensor<64xi1>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
 %1 = "stablehlo.select"(%a1, %a4, %a5) : (tensor<i1>, tensor<64xcomplex<f64>>,
 tensor<64xcomplex<f64>>) -> tensor<64xcomplex<f64>>)");
-  Check("clamp",
-        {{"f32"}, {"64xf32"}, {"64xf32", kPositive}, {"i32", kNormal, -50, 0}, {"64xi32"}, {"i32", kNormal, 0, 50}},
+  Check("clamp", {{"f32"}, {"64xf32"}, {"64xf32", kPositive}, {"i32", kNormal, -50, 0}, {"64xi32"}, {"i32", kNormal, 0, 50}},
         {{"%0", "64xf32"}, {"%1", "64xi32"}},
         R"(%0 = "stablehlo.clamp"(%a0, %a1, %a2) : (tensor<f32>, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
 %1 = "stablehlo.clamp"(%a3, %a4, %a5) : (tensor<i32>, tensor<64xi32>, tensor<i32>) -> tensor<64xi32>)");
@@ -422,14 +413,11 @@ interior_padding = array<i64: 1, 1>}> : (tensor<4x6xf32>, tensor<f32>) -> tensor
 %10 = "stablehlo.slice"(%a0) <{start_indices = array<i64: 1, 0>, limit_indices = array<i64: 4, 6>, strides = array<i64:
 2, 2>}> : (tensor<4x6xf32>) -> tensor<2x3xf32>)");
   for (int64_t at : {-3, 0, 2, 9})
-    Check("dynamic slices at " + std::to_string(at),
-          {{"4x6xf32"},
-           {"2x3xf32"},
-           {"i32", kNormal, at, at},
-           {"ui32", kNormal, at, at < 0 ? 0 : at},
-           {"i64", kNormal, at, at}},
-          {{"%0", "2x3xf32"}, {"%1", "4x6xf32"}, {"%2", "2x3xf32"}},
-          R"(%0 = "stablehlo.dynamic_slice"(%a0, %a2, %a2) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>,
+    Check(
+        "dynamic slices at " + std::to_string(at),
+        {{"4x6xf32"}, {"2x3xf32"}, {"i32", kNormal, at, at}, {"ui32", kNormal, at, at < 0 ? 0 : at}, {"i64", kNormal, at, at}},
+        {{"%0", "2x3xf32"}, {"%1", "4x6xf32"}, {"%2", "2x3xf32"}},
+        R"(%0 = "stablehlo.dynamic_slice"(%a0, %a2, %a2) <{slice_sizes = array<i64: 2, 3>}> : (tensor<4x6xf32>,
 tensor<i32>, tensor<i32>) -> tensor<2x3xf32>
 %1 = "stablehlo.dynamic_update_slice"(%a0, %a1, %a4, %a4) : (tensor<4x6xf32>, tensor<2x3xf32>, tensor<i64>,
 tensor<i64>) -> tensor<4x6xf32>
@@ -476,12 +464,11 @@ TEST(Differential, Reduce) {
                                                                            {"stablehlo.or", "i1"},
                                                                            {"stablehlo.and", "i1"},
                                                                            {"stablehlo.add", "complex<f32>"}})
-    for (auto [dims, out] :
-         std::vector<std::pair<const char*, const char*>>{{"1", "5x4x"}, {"0, 2", "7x"}, {"0, 1, 2", ""}}) {
+    for (auto [dims, out] : std::vector<std::pair<const char*, const char*>>{{"1", "5x4x"}, {"0, 2", "7x"}, {"0, 1, 2", ""}}) {
       std::string d = dtype;
       Check(std::string(op) + " over " + dims, {{"5x7x4x" + d, kSmall}, {d}}, {{"%0", out + d}},
-            "%0 = \"stablehlo.reduce\"(%a0, %a1) <{dimensions = array<i64: " + std::string(dims) + ">}> " +
-                Combine(op, d) + " : (" + T("5x7x4x" + d) + ", " + T(d) + ") -> " + T(out + d),
+            "%0 = \"stablehlo.reduce\"(%a0, %a1) <{dimensions = array<i64: " + std::string(dims) + ">}> " + Combine(op, d) +
+                " : (" + T("5x7x4x" + d) + ", " + T(d) + ") -> " + T(out + d),
             d == "bf16" ? 4 : 10);
     }
   Check("reduce of nothing", {{"0x4xf32"}, {"f32"}, {"4x0xf32"}}, {{"%0", "4xf32"}, {"%1", "0xf32"}},
@@ -557,6 +544,18 @@ compare_type = #stablehlo<comparison_type TOTALORDER>}> : (tensor<f32>, tensor<f
         {{"%0#0", "5x6xf32"}, {"%0#1", "5x6xi32"}, {"%1#0", "5x6xi32"}, {"%1#1", "5x6xi32"}},
         R"(%0:2 = "chlo.top_k"(%a0) <{k = 6 : i64}> : (tensor<5x40xf32>) -> (tensor<5x6xf32>, tensor<5x6xi32>)
 %1:2 = "chlo.top_k"(%a1) <{k = 6 : i64}> : (tensor<5x40xi32>) -> (tensor<5x6xi32>, tensor<5x6xi32>))");
+  for (std::string t : {"f32", "bf16", "f64"}) {
+    std::string x = "tensor<5x40x" + t + ">", tops = "(" + x + ", tensor<5x40xi32>)";
+    std::string top = "\"(%x) <{k = 40 : i64}> : (" + x + ") -> " + tops + "\n";
+    // Negation makes the NaNs of the other sign.
+    Check("top_k (special values)", {{"5x40x" + t, kSpecial}, {"5x40x" + t, kSpecial}},
+          {{"%0#0", "5x40x" + t}, {"%0#1", "5x40xi32"}},
+          "%n = \"stablehlo.negate\"(%a0) : (" + x + ") -> " + x +
+              "\n%z = \"stablehlo.constant\"() <{value = dense<0.0> : " + x + "}> : () -> " + x +
+              "\n%p = \"stablehlo.compare\"(%a1, %z) <{comparison_direction = " + "#stablehlo<comparison_direction GT>}> : (" +
+              x + ", " + x + ") -> tensor<5x40xi1>\n" + "%x = \"stablehlo.select\"(%p, %a0, %n) : (tensor<5x40xi1>, " + x +
+              ", " + x + ") -> " + x + "\n%0:2 = \"chlo.top_k" + top);
+  }
 }
 
 TEST(Differential, Dot) {
@@ -577,14 +576,14 @@ TEST(Differential, Dot) {
           {{"9x17x" + in, kSmall}, {"17x5x" + in, kSmall}, {"3x9x17x" + in, kSmall}, {"3x5x17x" + in, kSmall}},
           {{"%0", "9x5x" + out}, {"%1", "3x9x5x" + out}, {"%2", "9x5x" + out}},
           "%0 = \"stablehlo.dot_general\"(%a0, %a1) " +
-              dot("lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]") + " : (" + T("9x17x" + in) +
-              ", " + T("17x5x" + in) + ") -> " + T("9x5x" + out) + "\n%1 = \"stablehlo.dot_general\"(%a2, %a3) " +
+              dot("lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]") + " : (" + T("9x17x" + in) + ", " +
+              T("17x5x" + in) + ") -> " + T("9x5x" + out) + "\n%1 = \"stablehlo.dot_general\"(%a2, %a3) " +
               dot("lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], "
                   "rhs_contracting_dimensions = [2]") +
               " : (" + T("3x9x17x" + in) + ", " + T("3x5x17x" + in) + ") -> " + T("3x9x5x" + out) +
               "\n%2 = \"stablehlo.dot_general\"(%a2, %a3) " +
-              dot("lhs_contracting_dimensions = [0, 2], rhs_contracting_dimensions = [0, 2]") + " : (" +
-              T("3x9x17x" + in) + ", " + T("3x5x17x" + in) + ") -> " + T("9x5x" + out),
+              dot("lhs_contracting_dimensions = [0, 2], rhs_contracting_dimensions = [0, 2]") + " : (" + T("3x9x17x" + in) +
+              ", " + T("3x5x17x" + in) + ") -> " + T("9x5x" + out),
           4);
   }
 }

@@ -2,7 +2,10 @@
 // Scalar functions -> verify and eval of elementwise operators. A function object F has a template Apply, constrained
 // to the C++ types it is defined for; everything else follows from that.
 #pragma once
+#include <bit>
 #include <concepts>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -29,6 +32,12 @@ concept Unary1 = requires(T a) { F::Apply(a); };
 template <class F, class T>
 concept Binary2 = requires(T a) { F::Apply(a, a); };
 
+// Maps floats to integers in the total order -NaN < -inf < ... < +inf < +NaN.
+inline int64_t TotalOrderKey(double x) {
+  auto bits = std::bit_cast<int64_t>(x);
+  return bits < 0 ? bits ^ std::numeric_limits<int64_t>::max() : bits;
+}
+
 // The result dtype for operands of `dtype`; kInvalid where F is not defined.
 template <class F, bool kBinary>
 DType ResultDType(DType dtype) {
@@ -46,8 +55,7 @@ DType ResultDType(DType dtype) {
 template <class F, bool kBinary>
 std::string VerifyElementwise(const Op& op) {
   const Type& a = op.operand_types[0];
-  if (kBinary && !(op.operand_types[1] == a))
-    return "operands are " + a.ToString() + " and " + op.operand_types[1].ToString();
+  if (kBinary && !(op.operand_types[1] == a)) return "operands are " + a.ToString() + " and " + op.operand_types[1].ToString();
   DType result = ResultDType<F, kBinary>(a.dtype);
   if (result == DType::kInvalid) return std::string("not defined for ") + tpu::HloName(a.dtype);
   return WrongResult(op, a.With(result));

@@ -73,8 +73,7 @@ Error Interpreter::RunRegion(const Region& region, const std::vector<Tensor>& ar
   return {};
 }
 
-Error Interpreter::RunScalarRegion(const Region& region, const std::vector<Tensor>& args,
-                                   std::vector<Tensor>* results) {
+Error Interpreter::RunScalarRegion(const Region& region, const std::vector<Tensor>& args, std::vector<Tensor>* results) {
   int64_t outer = batch_;
   batch_ = args[0].type.dims[0];
   Error error = RunRegion(region, args, results);

@@ -21,8 +21,7 @@ const Plugin& Fake() {
 std::string Program(const std::vector<std::string>& args, const std::string& result, const std::string& body) {
   std::string s = "module @m {\nfunc.func public @main(";
   for (size_t i = 0; i < args.size(); ++i) s += (i ? ", %a" : "%a") + std::to_string(i) + ": tensor<" + args[i] + ">";
-  return s + ") -> tensor<" + result + "> {\n" + body + "\n\"func.return\"(%0) : (tensor<" + result +
-         ">) -> ()\n}\n}\n";
+  return s + ") -> tensor<" + result + "> {\n" + body + "\n\"func.return\"(%0) : (tensor<" + result + ">) -> ()\n}\n}\n";
 }
 
 std::vector<float> RunF32(const std::string& text, const std::vector<HostArray>& inputs) {
@@ -57,12 +56,11 @@ TEST(Interpreter, NarrowFloatsRoundOncePerOperator) {
 
 TEST(Interpreter, IntegerCorners) {
   std::vector<HostArray> results;
-  Failure f =
-      Fake().Run(Program({"4xi32", "4xi32"}, "4xi32",
-                         R"(%0 = "stablehlo.divide"(%a0, %a1) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>)"),
-                 {HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {4}, {7, -7, INT32_MIN, 5}),
-                  HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {4}, {2, 2, -1, 0})},
-                 &results);
+  Failure f = Fake().Run(Program({"4xi32", "4xi32"}, "4xi32",
+                                 R"(%0 = "stablehlo.divide"(%a0, %a1) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>)"),
+                         {HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {4}, {7, -7, INT32_MIN, 5}),
+                          HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {4}, {2, 2, -1, 0})},
+                         &results);
   ASSERT_EQ(f.code, 0) << f.message;
   EXPECT_EQ(results[0].As<int32_t>(), (std::vector<int32_t>{3, -3, INT32_MIN, -1}));
 }
@@ -95,13 +93,12 @@ tensor<i32>) -> tensor<4xf32>
 
 TEST(Interpreter, GatherAndScatter) {
   auto indices = HostArray::Of<int32_t>(PJRT_Buffer_Type_S32, {3, 1}, {2, 0, 9});
-  EXPECT_EQ(
-      RunF32(Program({"3x2xf32", "3x1xi32"}, "3x2xf32",
-                     R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+  EXPECT_EQ(RunF32(Program({"3x2xf32", "3x1xi32"}, "3x2xf32",
+                           R"(%0 = "stablehlo.gather"(%a0, %a1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
 collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}> :
 (tensor<3x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>)"),
-             {HostArray::F32({3, 2}, {1, 2, 3, 4, 5, 6}), indices}),
-      (F{5, 6, 1, 2, 5, 6}));  // gather clamps
+                   {HostArray::F32({3, 2}, {1, 2, 3, 4, 5, 6}), indices}),
+            (F{5, 6, 1, 2, 5, 6}));  // gather clamps
   EXPECT_EQ(RunF32(Program({"3xf32", "3x1xi32", "3xf32"}, "3xf32",
                            R"(%0 = "stablehlo.scatter"(%a0, %a1,
 %a2) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
@@ -116,8 +113,8 @@ index_vector_dim = 1>}> ({
 
 TEST(Interpreter, SortIsStable) {
   std::vector<HostArray> results;
-  Failure f = Fake().Run(
-      Program({"6xf32"}, "6xi32", R"(%i = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<6xi32>
+  Failure f =
+      Fake().Run(Program({"6xf32"}, "6xi32", R"(%i = "stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> tensor<6xi32>
 %1:2 = "stablehlo.sort"(%a0, %i) <{dimension = 0 : i64, is_stable = true}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>, %xi: tensor<i32>, %yi: tensor<i32>):
 %c = "stablehlo.compare"(%x, %y) <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f32>,
@@ -125,7 +122,7 @@ tensor<f32>) -> tensor<i1>
 "stablehlo.return"(%c) : (tensor<i1>) -> ()
 }) : (tensor<6xf32>, tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>)
 %0 = "stablehlo.reshape"(%1#1) : (tensor<6xi32>) -> tensor<6xi32>)"),
-      {HostArray::F32({6}, {2, 1, 2, 0, 1, 2})}, &results);
+                 {HostArray::F32({6}, {2, 1, 2, 0, 1, 2})}, &results);
   ASSERT_EQ(f.code, 0) << f.message;
   EXPECT_EQ(results[0].As<int32_t>(), (std::vector<int32_t>{3, 1, 4, 0, 2, 5}));
 }
@@ -163,9 +160,8 @@ TEST(Interpreter, SpecialFunctions) {
 }
 
 TEST(Interpreter, KnownOperatorsCompileAndDoNotRun) {
-  std::string text =
-      Program({"4x4xf32"}, "4x4xf32",
-              R"(%0 = "stablehlo.cholesky"(%a0) <{lower = true}> : (tensor<4x4xf32>) -> tensor<4x4xf32>)");
+  std::string text = Program({"4x4xf32"}, "4x4xf32",
+                             R"(%0 = "stablehlo.cholesky"(%a0) <{lower = true}> : (tensor<4x4xf32>) -> tensor<4x4xf32>)");
   std::vector<HostArray> results;
   Failure f = Fake().Run(text, {HostArray::F32({4, 4}, F(16))}, &results);
   EXPECT_EQ(f.code, 12);

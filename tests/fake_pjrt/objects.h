@@ -117,8 +117,7 @@ struct PJRT_Client {
 };
 
 struct PJRT_Buffer {
-  PJRT_Buffer(fake_pjrt::Type t, PJRT_Device* d, std::shared_ptr<fake_pjrt::Memory> m,
-              std::shared_ptr<fake_pjrt::Promise> p)
+  PJRT_Buffer(fake_pjrt::Type t, PJRT_Device* d, std::shared_ptr<fake_pjrt::Memory> m, std::shared_ptr<fake_pjrt::Promise> p)
       : type(std::move(t)), device(d), memory(std::move(m)), ready(std::move(p)) {}
 
   const fake_pjrt::Type type;

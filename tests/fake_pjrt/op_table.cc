@@ -8,8 +8,8 @@ namespace fake_pjrt {
 const OpDef* FindOp(std::string_view name) {
   static const auto* table = [] {
     auto* t = new std::unordered_map<std::string_view, const OpDef*>;
-    for (const auto* family : {&UnaryOps(), &BinaryOps(), &ConvertOps(), &ShapeOps(), &SliceOps(), &GatherOps(),
-                               &ReduceOps(), &SortOps(), &DotOps(), &ControlOps(), &KnownOps()})
+    for (const auto* family : {&UnaryOps(), &BinaryOps(), &ConvertOps(), &ShapeOps(), &SliceOps(), &GatherOps(), &ReduceOps(),
+                               &SortOps(), &DotOps(), &ControlOps(), &KnownOps()})
       for (const OpDef& def : *family) t->emplace(def.name, &def);
     return t;
   }();
@@ -26,8 +26,8 @@ std::string WrongResult(const Op& op, const Type& expected, size_t result) {
 std::string NeedSameDims(const Op& op, size_t operand, const Dims& dims) {
   if (op.operand_types[operand].dims == dims) return "";
   Type t = op.operand_types[operand];
-  return "operand " + std::to_string(operand) + " is " + t.ToString() + " where dimensions as of " +
-         t.With(dims).ToString() + " are needed";
+  return "operand " + std::to_string(operand) + " is " + t.ToString() + " where dimensions as of " + t.With(dims).ToString() +
+         " are needed";
 }
 
 }  // namespace fake_pjrt

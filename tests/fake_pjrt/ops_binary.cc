@@ -140,8 +140,7 @@ struct ShiftRightArithmetic {
   template <Integer T>
   static T Apply(T a, T b) {
     auto n = static_cast<std::make_unsigned_t<T>>(b);
-    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >>
-                          (n >= kBits<T> ? kBits<T> - 1 : static_cast<int>(n)));
+    return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (n >= kBits<T> ? kBits<T> - 1 : static_cast<int>(n)));
   }
 };
 struct MakeComplex {

@@ -33,12 +33,6 @@ std::string VerifyCompare(const Op& op) {
   return WrongResult(op, a.With(DType::kBool));
 }
 
-// Maps floats to integers in the total order -NaN < -inf < ... < +inf < +NaN.
-int64_t TotalOrderKey(double x) {
-  auto bits = std::bit_cast<int64_t>(x);
-  return bits < 0 ? bits ^ std::numeric_limits<int64_t>::max() : bits;
-}
-
 template <class T>
 bool Compare(const T& a, const T& b, const std::string& direction) {
   if (direction == "EQ") return a == b;
@@ -76,8 +70,7 @@ Error EvalCompare(Interpreter& interpreter, const Op& op, const std::vector<Tens
 std::string VerifySelect(const Op& op) {
   const Type &p = op.operand_types[0], &a = op.operand_types[1];
   if (p.dtype != DType::kBool) return "the predicate is " + p.ToString();
-  if (!(op.operand_types[2] == a))
-    return "the alternatives are " + a.ToString() + " and " + op.operand_types[2].ToString();
+  if (!(op.operand_types[2] == a)) return "the alternatives are " + a.ToString() + " and " + op.operand_types[2].ToString();
   if (!p.dims.empty())
     if (std::string wrong = NeedSameDims(op, 0, a.dims); !wrong.empty()) return wrong;
   return WrongResult(op, a);
@@ -203,8 +196,7 @@ double RoundToFormat(double x, int exponent_bits, int mantissa_bits) {
   return rounded;
 }
 
-Error EvalReducePrecision(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
-                          std::vector<Tensor>* out) {
+Error EvalReducePrecision(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
   Tensor a = Widened(in[0]);
   Type type = interpreter.ResultType(op);
   Tensor r = Tensor::Empty(a.type);

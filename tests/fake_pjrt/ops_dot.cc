@@ -37,8 +37,8 @@ std::string VerifyDot(const Op& op) {
   DotDims d(op);
   const Type &lhs = op.operand_types[0], &rhs = op.operand_types[1], &result = op.result_types[0];
   for (const NamedAttr& f : op.attr("dot_dimension_numbers").fields)
-    if (f.name != "lhs_batching_dimensions" && f.name != "rhs_batching_dimensions" &&
-        f.name != "lhs_contracting_dimensions" && f.name != "rhs_contracting_dimensions")
+    if (f.name != "lhs_batching_dimensions" && f.name != "rhs_batching_dimensions" && f.name != "lhs_contracting_dimensions" &&
+        f.name != "rhs_contracting_dimensions")
       return "unknown field " + f.name;
   if (d.lhs_batch.size() != d.rhs_batch.size() || d.lhs_contract.size() != d.rhs_contract.size())
     return "the dimension lists of both sides differ in length";

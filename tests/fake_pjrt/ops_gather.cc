@@ -68,8 +68,8 @@ struct IndexDims {
     };
     Ints taken = collapsed;
     taken.insert(taken.end(), data_batching.begin(), data_batching.end());
-    if (!distinct(taken, rank) || !distinct(index_map, rank) ||
-        !distinct(window_dims, static_cast<int64_t>(moved_rank)) || !distinct(index_batching, index_rank))
+    if (!distinct(taken, rank) || !distinct(index_map, rank) || !distinct(window_dims, static_cast<int64_t>(moved_rank)) ||
+        !distinct(index_batching, index_rank))
       return "a dimension is out of range or repeats";
     for (const Ints* list : {&window_dims, &collapsed})
       if (!std::is_sorted(list->begin(), list->end())) return "dimension lists must be sorted";
@@ -99,8 +99,7 @@ std::vector<Dims> WindowStarts(const IndexDims& dims, const Type& data, const Te
     int64_t position = 0;
     for (size_t d = 0; d < full.size(); ++d) position += full[d] * strides[d];
     for (size_t k = 0; k < dims.index_map.size(); ++k) {
-      int64_t value =
-          IntegerAt(indices, position + (has_vector ? static_cast<int64_t>(k) * strides[dims.vector_dim] : 0));
+      int64_t value = IntegerAt(indices, position + (has_vector ? static_cast<int64_t>(k) * strides[dims.vector_dim] : 0));
       if (indices.type.dtype == DType::kU64 && value < 0) value = data.dims[dims.index_map[k]];
       start[dims.index_map[k]] = value;
     }
@@ -159,9 +158,9 @@ std::string CheckFields(const Attr& a, std::initializer_list<std::string_view> k
 
 std::string VerifyGather(const Op& op) {
   const Type &data = op.operand_types[0], &indices = op.operand_types[1], &result = op.result_types[0];
-  if (std::string wrong = CheckFields(op.attr("dimension_numbers"),
-                                      {"offset_dims", "collapsed_slice_dims", "operand_batching_dims",
-                                       "start_indices_batching_dims", "start_index_map", "index_vector_dim"});
+  if (std::string wrong =
+          CheckFields(op.attr("dimension_numbers"), {"offset_dims", "collapsed_slice_dims", "operand_batching_dims",
+                                                     "start_indices_batching_dims", "start_index_map", "index_vector_dim"});
       !wrong.empty())
     return wrong;
   IndexDims dims = IndexDims::OfGather(op);
@@ -207,10 +206,9 @@ std::string VerifyScatter(const Op& op) {
   size_t count = op.operand_types.size() / 2;
   if (op.operand_types.size() != 2 * count + 1 || op.result_types.size() != count)
     return "N inputs, indices, N updates and N results are needed";
-  if (std::string wrong =
-          CheckFields(op.attr("scatter_dimension_numbers"),
-                      {"update_window_dims", "inserted_window_dims", "input_batching_dims",
-                       "scatter_indices_batching_dims", "scatter_dims_to_operand_dims", "index_vector_dim"});
+  if (std::string wrong = CheckFields(op.attr("scatter_dimension_numbers"),
+                                      {"update_window_dims", "inserted_window_dims", "input_batching_dims",
+                                       "scatter_indices_batching_dims", "scatter_dims_to_operand_dims", "index_vector_dim"});
       !wrong.empty())
     return wrong;
   const Type &data = op.operand_types[0], &indices = op.operand_types[count], &updates = op.operand_types[count + 1];
@@ -220,8 +218,7 @@ std::string VerifyScatter(const Op& op) {
   Ints kept = dims.KeptDims(data.rank());
   size_t next_kept = 0, next_batch = 0;
   for (size_t d = 0; d < updates.rank(); ++d) {
-    if (Has(dims.window_dims, d) ? updates.dims[d] > data.dims[kept[next_kept++]]
-                                 : updates.dims[d] != batch[next_batch++])
+    if (Has(dims.window_dims, d) ? updates.dims[d] > data.dims[kept[next_kept++]] : updates.dims[d] != batch[next_batch++])
       return "dimension " + std::to_string(d) + " of the updates does not fit";
   }
   for (size_t i = 0; i < count; ++i) {
@@ -279,8 +276,7 @@ Error EvalScatter(Interpreter& interpreter, const Op& op, const std::vector<Tens
     if (Error e = interpreter.RunScalarRegion(op.regions[0], args, &values); !e.ok()) return e;
     for (size_t k = 0; k < count; ++k) {
       size_t item = tpu::ItemSize(values[k].type.dtype);
-      for (int64_t i = 0; i < n; ++i)
-        std::memcpy(results[k].bytes() + wave.to[i] * item, values[k].bytes() + i * item, item);
+      for (int64_t i = 0; i < n; ++i) std::memcpy(results[k].bytes() + wave.to[i] * item, values[k].bytes() + i * item, item);
     }
   }
   for (Tensor& t : results) out->push_back(t);

@@ -19,8 +19,7 @@ std::string CheckInputsAndInits(const Op& op, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (std::string wrong = NeedSameDims(op, i, op.operand_types[0].dims); !wrong.empty()) return wrong;
     const Type& init = op.operand_types[count + i];
-    if (!(init == Type{op.operand_types[i].dtype, {}}))
-      return "initial value " + std::to_string(i) + " is " + init.ToString();
+    if (!(init == Type{op.operand_types[i].dtype, {}})) return "initial value " + std::to_string(i) + " is " + init.ToString();
   }
   if (op.result_types.size() != count) return "as many results as inputs are needed";
   std::vector<DType> types = ElementTypes(op, 0, count);
@@ -156,8 +155,7 @@ std::string VerifyReduceWindow(const Op& op) {
   return "";
 }
 
-Error EvalReduceWindow(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
-                       std::vector<Tensor>* out) {
+Error EvalReduceWindow(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
   size_t count = in.size() / 2;
   const Dims &from = in[0].type.dims, &to = op.result_types[0].dims;
   Window window(op, from.size());
@@ -197,8 +195,7 @@ std::string VerifySelectAndScatter(const Op& op) {
   return WrongResult(op, a);
 }
 
-Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in,
-                           std::vector<Tensor>* out) {
+Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
   const Dims &from = in[0].type.dims, &to = in[1].type.dims;
   Window window(op, from.size());
   Dims strides = RowMajorStrides(from), r(to.size());
@@ -218,8 +215,7 @@ Error EvalSelectAndScatter(Interpreter& interpreter, const Op& op, const std::ve
         if (at < 0) continue;
         std::vector<Tensor> keep;
         if (best >= 0)
-          if (Error e = interpreter.RunScalarRegion(op.regions[0], {element(in[0], best), element(in[0], at)}, &keep);
-              !e.ok())
+          if (Error e = interpreter.RunScalarRegion(op.regions[0], {element(in[0], best), element(in[0], at)}, &keep); !e.ok())
             return e;
         if (best < 0 || !keep[0].As<bool>()[0]) best = at;
       } while (NextIndex(window.size, &w));
@@ -243,8 +239,7 @@ std::string VerifyMap(const Op& op) {
   for (size_t i = 1; i < op.operand_types.size(); ++i)
     if (std::string wrong = NeedSameDims(op, i, dims); !wrong.empty()) return wrong;
   if (op.ints("dimensions").size() != dims.size()) return "dimensions must list all dimensions";
-  if (std::string wrong =
-          CheckScalarRegion(op, ElementTypes(op, 0, op.operand_types.size()), {op.result_types[0].dtype});
+  if (std::string wrong = CheckScalarRegion(op, ElementTypes(op, 0, op.operand_types.size()), {op.result_types[0].dtype});
       !wrong.empty())
     return wrong;
   return WrongResult(op, op.result_types[0].With(dims));

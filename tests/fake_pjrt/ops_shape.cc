@@ -14,8 +14,7 @@ using Kind = Attr::Kind;
 
 std::string CheckPermutation(const std::vector<int64_t>& p, size_t rank) {
   std::vector<bool> seen(rank);
-  if (p.size() != rank)
-    return "the permutation has " + std::to_string(p.size()) + " entries for rank " + std::to_string(rank);
+  if (p.size() != rank) return "the permutation has " + std::to_string(p.size()) + " entries for rank " + std::to_string(rank);
   for (int64_t d : p) {
     if (d < 0 || d >= static_cast<int64_t>(rank) || seen[d]) return "not a permutation";
     seen[d] = true;
@@ -209,14 +208,7 @@ const std::vector<OpDef>& ShapeOps() {
        {{"broadcast_dimensions", Kind::kArray, true, "i64"}},
        VerifyBroadcast,
        EvalBroadcast},
-      {"stablehlo.concatenate",
-       1,
-       kAny,
-       1,
-       0,
-       {{"dimension", Kind::kInt, true, "i64"}},
-       VerifyConcatenate,
-       EvalConcatenate},
+      {"stablehlo.concatenate", 1, kAny, 1, 0, {{"dimension", Kind::kInt, true, "i64"}}, VerifyConcatenate, EvalConcatenate},
       {"stablehlo.constant", 0, 0, 1, 0, {{"value", Kind::kDense, true}}, VerifyConstant, EvalConstant, true},
       {"stablehlo.iota", 0, 0, 1, 0, {{"iota_dimension", Kind::kInt, true, "i64"}}, VerifyIota, EvalIota},
       {"stablehlo.pad",

@@ -14,8 +14,7 @@ using Kind = Attr::Kind;
 std::string VerifySlice(const Op& op) {
   const Type& a = op.operand_types[0];
   auto start = op.ints("start_indices"), limit = op.ints("limit_indices"), step = op.ints("strides");
-  if (start.size() != a.rank() || limit.size() != a.rank() || step.size() != a.rank())
-    return "one entry a dimension is needed";
+  if (start.size() != a.rank() || limit.size() != a.rank() || step.size() != a.rank()) return "one entry a dimension is needed";
   Dims dims;
   for (size_t d = 0; d < a.rank(); ++d) {
     if (start[d] < 0 || limit[d] < start[d] || limit[d] > a.dims[d] || step[d] < 1)
@@ -42,16 +41,14 @@ std::string CheckStarts(const Op& op, size_t first, size_t rank) {
   if (op.operand_types.size() != first + rank) return "one start index a dimension is needed";
   for (size_t i = first; i < op.operand_types.size(); ++i) {
     const Type& t = op.operand_types[i];
-    if (!t.dims.empty() || !tpu::IsInteger(t.dtype))
-      return "start index " + std::to_string(i - first) + " is " + t.ToString();
+    if (!t.dims.empty() || !tpu::IsInteger(t.dtype)) return "start index " + std::to_string(i - first) + " is " + t.ToString();
     if (!(t == op.operand_types[first])) return "start indices of different types";
   }
   return "";
 }
 
 // The offset of a window of `sizes` after clamping it into `type`.
-int64_t ClampedOffset(const Type& type, const Dims& sizes, const Dims& strides, const std::vector<Tensor>& in,
-                      size_t first) {
+int64_t ClampedOffset(const Type& type, const Dims& sizes, const Dims& strides, const std::vector<Tensor>& in, size_t first) {
   int64_t offset = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
     const Tensor& start = in[first + d];
@@ -75,8 +72,7 @@ std::string VerifyDynamicSlice(const Op& op) {
 Error EvalDynamicSlice(Interpreter&, const Op& op, const std::vector<Tensor>& in, std::vector<Tensor>* out) {
   const Type& type = in[0].type;
   Dims strides = RowMajorStrides(type.dims);
-  out->push_back(
-      CopyStrided(in[0], op.result_types[0], strides, ClampedOffset(type, op.result_types[0].dims, strides, in, 1)));
+  out->push_back(CopyStrided(in[0], op.result_types[0], strides, ClampedOffset(type, op.result_types[0].dims, strides, in, 1)));
   return {};
 }
 

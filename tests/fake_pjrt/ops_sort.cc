@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "elementwise.h"
 #include "interpreter.h"
 #include "op_table.h"
 #include "scalar_region.h"
@@ -29,15 +30,14 @@ std::string VerifySort(const Op& op) {
 }
 
 // Runs the comparator for pairs of flat positions: result[i] = comparator(first[i], second[i]).
-Error ComparePairs(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& lines,
-                   const std::vector<int64_t>& first, const std::vector<int64_t>& second, Tensor* result) {
+Error ComparePairs(Interpreter& interpreter, const Op& op, const std::vector<Tensor>& lines, const std::vector<int64_t>& first,
+                   const std::vector<int64_t>& second, Tensor* result) {
   std::vector<Tensor> args, results;
   for (const Tensor& t : lines) {
     size_t item = tpu::ItemSize(t.type.dtype);
     for (const auto* side : {&first, &second}) {
       Tensor batch = Tensor::Empty(t.type.With(Dims{static_cast<int64_t>(side->size())}));
-      for (size_t i = 0; i < side->size(); ++i)
-        std::memcpy(batch.bytes() + i * item, t.bytes() + (*side)[i] * item, item);
+      for (size_t i = 0; i < side->size(); ++i) std::memcpy(batch.bytes() + i * item, t.bytes() + (*side)[i] * item, item);
       args.push_back(batch);
     }
   }
@@ -114,8 +114,8 @@ Error EvalTopK(Interpreter&, const Op& op, const std::vector<Tensor>& in, std::v
         std::vector<int32_t> order(n);
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [x](int32_t i, int32_t j) {
-          bool i_nan = x[i] != x[i], j_nan = x[j] != x[j];  // NaN counts as the largest
-          return i_nan || j_nan ? i_nan && !j_nan : x[j] < x[i];
+          if constexpr (Float<T>) return TotalOrderKey(x[j]) < TotalOrderKey(x[i]);  // as XLA: -NaN is the smallest
+          return x[j] < x[i];
         });
         for (int64_t i = 0; i < k; ++i) {
           indices.As<int32_t>()[line * k + i] = order[i];

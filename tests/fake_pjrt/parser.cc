@@ -10,9 +10,8 @@ namespace fake_pjrt {
 namespace {
 
 const char* KindName(Attr::Kind kind) {
-  static constexpr const char* kNames[] = {"missing", "integer",      "float",   "bool",       "string",
-                                           "symbol",  "array<...>",   "dense<>", "list [...]", "dict",
-                                           "enum",    "#struct<...>", "type",    "unit"};
+  static constexpr const char* kNames[] = {"missing", "integer",    "float", "bool", "string",       "symbol", "array<...>",
+                                           "dense<>", "list [...]", "dict",  "enum", "#struct<...>", "type",   "unit"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -77,8 +76,7 @@ class Parser {
       if (!s_.Expect(")")) return false;
       std::vector<NamedAttr> attrs;
       if (s_.Peek("{") && !s_.ParseDict(&attrs)) return false;
-      if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") ||
-          !s_.Expect(")"))
+      if (!s_.Expect(":") || !s_.Expect("(") || !s_.Expect(")") || !s_.Expect("->") || !s_.Expect("(") || !s_.Expect(")"))
         return false;
     }
     return s_.AtEnd() ? true : s_.Fail("text after the module");
@@ -167,8 +165,7 @@ class Parser {
       const Attr* alias = FindAttr(f_->arg_attrs[i], "tf.aliasing_output");
       if (!alias) continue;
       std::string where = "tf.aliasing_output of argument " + std::to_string(i) + " of @" + f_->name;
-      if (alias->kind != Attr::Kind::kInt || alias->dtype != DType::kI32)
-        return s_.FailAt(f_->line, where + " is not an i32");
+      if (alias->kind != Attr::Kind::kInt || alias->dtype != DType::kI32) return s_.FailAt(f_->line, where + " is not an i32");
       if (alias->number < 0 || alias->number >= static_cast<int64_t>(used.size()))
         return s_.FailAt(f_->line, where + " names no result");
       if (used[alias->number]) return s_.FailAt(f_->line, where + " names a result that another argument has");
@@ -244,8 +241,7 @@ class Parser {
   // Up to the closing brace, which is consumed.
   bool ParseOps(Region* region) {
     while (s_.ok() && !s_.Eat("}")) {
-      if (!region->ops.empty() && IsTerminator(*region->ops.back().def))
-        return s_.Fail("operator after the terminator");
+      if (!region->ops.empty() && IsTerminator(*region->ops.back().def)) return s_.Fail("operator after the terminator");
       region->ops.emplace_back();
       if (!ParseOp(&region->ops.back())) return false;
     }
@@ -286,8 +282,8 @@ class Parser {
     size_t total = 0;
     for (const auto& n : names) total += n.second;
     if (total != op->result_types.size() && !(names.empty()))
-      return s_.FailAt(op->line, name + ": " + std::to_string(total) + " names for " +
-                                     std::to_string(op->result_types.size()) + " results");
+      return s_.FailAt(
+          op->line, name + ": " + std::to_string(total) + " names for " + std::to_string(op->result_types.size()) + " results");
     size_t next = 0;
     for (const auto& [result, count] : names) {
       int first = static_cast<int>(f_->value_types.size());
@@ -376,8 +372,8 @@ class Parser {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const Type& actual = f_->value_types[op.operands[i]];
       if (!(actual == op.operand_types[i]))
-        return fail("operand " + std::to_string(i) + " (%" + f_->value_names[op.operands[i]] + ") is " +
-                    actual.ToString() + ", the operator says " + op.operand_types[i].ToString());
+        return fail("operand " + std::to_string(i) + " (%" + f_->value_names[op.operands[i]] + ") is " + actual.ToString() +
+                    ", the operator says " + op.operand_types[i].ToString());
     }
     int operands = static_cast<int>(op.operands.size());
     if (operands < def.min_operands || (def.max_operands != kAny && operands > def.max_operands))

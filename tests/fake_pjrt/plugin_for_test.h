@@ -99,8 +99,8 @@ class Plugin {
   static std::string ExactOptions() {
     std::string o = Options();
     auto add = [&o](const std::string& key, std::string value) {
-      std::string entry = std::string{0x0a, static_cast<char>(key.size())} + key +
-                          std::string{0x12, static_cast<char>(value.size())} + value;
+      std::string entry =
+          std::string{0x0a, static_cast<char>(key.size())} + key + std::string{0x12, static_cast<char>(value.size())} + value;
       o += std::string{0x3a, static_cast<char>(entry.size())} + entry;
     };
     add("xla_backend_optimization_level", {0x18, 0});
@@ -108,8 +108,7 @@ class Plugin {
     add("xla_cpu_enable_fast_min_max", {0x10, 0});
     return o;
   }
-  Failure Compile(const std::string& text, PJRT_LoadedExecutable** executable,
-                  const std::string& options = Options()) const {
+  Failure Compile(const std::string& text, PJRT_LoadedExecutable** executable, const std::string& options = Options()) const {
     TEST_ARGS(PJRT_Program, program);
     program.code = const_cast<char*>(text.data());
     program.code_size = text.size();
@@ -204,9 +203,8 @@ class Plugin {
     return Await(a.event);
   }
 
-  Failure Execute(PJRT_LoadedExecutable* executable, const std::vector<PJRT_Buffer*>& args,
-                  std::vector<PJRT_Buffer*>* outputs, const std::vector<int64_t>& not_donatable = {},
-                  PJRT_Device* device = nullptr) const {
+  Failure Execute(PJRT_LoadedExecutable* executable, const std::vector<PJRT_Buffer*>& args, std::vector<PJRT_Buffer*>* outputs,
+                  const std::vector<int64_t>& not_donatable = {}, PJRT_Device* device = nullptr) const {
     TEST_ARGS(PJRT_ExecuteOptions, options);
     options.non_donatable_input_indices = not_donatable.data();
     options.num_non_donatable_input_indices = not_donatable.size();

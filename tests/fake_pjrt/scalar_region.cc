@@ -3,8 +3,7 @@
 
 namespace fake_pjrt {
 
-std::string CheckScalarRegion(const Op& op, const std::vector<DType>& args, const std::vector<DType>& results,
-                              size_t i) {
+std::string CheckScalarRegion(const Op& op, const std::vector<DType>& args, const std::vector<DType>& results, size_t i) {
   const Region& region = op.regions[i];
   auto scalars = [](const std::vector<DType>& dtypes) {
     std::vector<Type> types;

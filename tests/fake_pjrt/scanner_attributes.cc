@@ -130,9 +130,8 @@ bool Scanner::ParseNumberAttr(Attr* attr) {
     return true;
   }
   attr->kind = Attr::Kind::kInt;
-  attr->number =
-      static_cast<int64_t>(IsHexNumber(text) ? std::strtoull(text.c_str() + 2, nullptr, 16)
-                                             : static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10)));
+  attr->number = static_cast<int64_t>(IsHexNumber(text) ? std::strtoull(text.c_str() + 2, nullptr, 16)
+                                                        : static_cast<uint64_t>(std::strtoll(text.c_str(), nullptr, 10)));
   return true;
 }
 
@@ -141,8 +140,7 @@ bool Scanner::ParseArray(Attr* attr) {
   if (!Expect("array") || !Expect("<")) return false;
   std::string element = Word();
   attr->dtype = ParseDType(element);
-  if (attr->dtype == DType::kInvalid || tpu::IsFloat(attr->dtype))
-    return Fail("unsupported array of \"" + element + "\"");
+  if (attr->dtype == DType::kInvalid || tpu::IsFloat(attr->dtype)) return Fail("unsupported array of \"" + element + "\"");
   if (Eat(">")) return true;
   if (!Expect(":")) return false;
   do {
@@ -240,8 +238,7 @@ bool Scanner::ConvertNumber(const std::string& text, DType dtype, T* value) {
 
 bool Scanner::StoreLiteral(const Literal& literal, const Tensor& dense, int64_t index) {
   DType dtype = dense.type.dtype;
-  if (literal.imaginary.empty() == tpu::IsComplex(dtype))
-    return Fail("complex elements, and only they, are written (re, im)");
+  if (literal.imaginary.empty() == tpu::IsComplex(dtype)) return Fail("complex elements, and only they, are written (re, im)");
   return VisitCompute(dtype, [&]<class T>() -> bool {
     if constexpr (std::is_same_v<T, C64> || std::is_same_v<T, C128>) {
       typename T::value_type re, im;
@@ -355,8 +352,7 @@ bool Scanner::ParseDialectAttr(Attr* attr) {
     field.name = Word();
     if (!Expect("=")) return false;
     SkipSpace();
-    if (pos_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[pos_])) && !Peek("true") &&
-        !Peek("false")) {
+    if (pos_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[pos_])) && !Peek("true") && !Peek("false")) {
       field.value.kind = Attr::Kind::kEnum;
       field.value.text = Word();
     } else if (!ParseAttr(&field.value)) {

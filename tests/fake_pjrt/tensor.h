@@ -89,14 +89,13 @@ Tensor Narrowed(const Tensor& t, DType dtype);
 // DType <-> C++ storage type of the wide types.
 template <class T>
 struct DTypeOfImpl;
-#define FAKE_PJRT_WIDE_TYPES(X)                                                                                 \
-  X(bool, kBool)                                                                                                \
-  X(uint8_t, kU8)                                                                                               \
-  X(uint16_t, kU16)                                                                                             \
-  X(uint32_t, kU32)                                                                                             \
-  X(uint64_t, kU64)                                                                                             \
-  X(int8_t, kI8) X(int16_t, kI16) X(int32_t, kI32) X(int64_t, kI64) X(float, kF32) X(double, kF64) X(C64, kC64) \
-      X(C128, kC128)
+#define FAKE_PJRT_WIDE_TYPES(X) \
+  X(bool, kBool)                \
+  X(uint8_t, kU8)               \
+  X(uint16_t, kU16)             \
+  X(uint32_t, kU32)             \
+  X(uint64_t, kU64)             \
+  X(int8_t, kI8) X(int16_t, kI16) X(int32_t, kI32) X(int64_t, kI64) X(float, kF32) X(double, kF64) X(C64, kC64) X(C128, kC128)
 #define X(T, D)                              \
   template <>                                \
   struct DTypeOfImpl<T> {                    \

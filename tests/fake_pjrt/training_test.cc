@@ -32,8 +32,8 @@ struct Value {
 // Writes f32 programs, one operator a line.
 class Writer {
  public:
-  Value Op(const std::string& op, const std::vector<Value>& in, std::vector<int64_t> dims,
-           const std::string& attrs = "", const std::string& dtype = "f32") {
+  Value Op(const std::string& op, const std::vector<Value>& in, std::vector<int64_t> dims, const std::string& attrs = "",
+           const std::string& dtype = "f32") {
     Value v{"%v" + std::to_string(next_++), std::move(dims), dtype};
     std::string names, types;
     for (const Value& i : in) {
@@ -63,13 +63,12 @@ class Writer {
     Value z = Constant(init);
     std::string t = "tensor<f32>";
     return Op("reduce", {v, z}, std::move(result),
-              " <{dimensions = array<i64: " + dims + ">}> ({\n^bb0(%x: " + t + ", %y: " + t + "):\n%r = \"stablehlo." +
-                  op + "\"(%x, %y) : (" + t + ", " + t + ") -> " + t + "\n\"stablehlo.return\"(%r) : (" + t +
-                  ") -> ()\n})");
+              " <{dimensions = array<i64: " + dims + ">}> ({\n^bb0(%x: " + t + ", %y: " + t + "):\n%r = \"stablehlo." + op +
+                  "\"(%x, %y) : (" + t + ", " + t + ") -> " + t + "\n\"stablehlo.return\"(%r) : (" + t + ") -> ()\n})");
   }
   Value Compare(const std::string& direction, const Value& a, const Value& b) {
-    return Op("compare", {a, b}, a.dims,
-              " <{comparison_direction = #stablehlo<comparison_direction " + direction + ">}>", "i1");
+    return Op("compare", {a, b}, a.dims, " <{comparison_direction = #stablehlo<comparison_direction " + direction + ">}>",
+              "i1");
   }
   std::string text;
 
@@ -93,16 +92,15 @@ std::string TrainingStep() {
   Value logits;
   for (int layer = 0; layer < 3; ++layer) {
     std::vector<int64_t> dims = {kBatch, kSizes[layer + 1]};
-    Value h = w.Same(
-        "add", {w.Dot(activations.back(), params[2 * layer], 1, 1), w.Broadcast(params[2 * layer + 1], dims, "1")});
+    Value h =
+        w.Same("add", {w.Dot(activations.back(), params[2 * layer], 1, 1), w.Broadcast(params[2 * layer + 1], dims, "1")});
     if (layer < 2)
       activations.push_back(w.Same("maximum", {h, w.Constant("0.0", dims)}));
     else
       logits = h;
   }
   std::vector<int64_t> dims = logits.dims, row = {kBatch};
-  Value shifted =
-      w.Same("subtract", {logits, w.Broadcast(w.Reduce("maximum", logits, "0xFF800000", "1", row), dims, "0")});
+  Value shifted = w.Same("subtract", {logits, w.Broadcast(w.Reduce("maximum", logits, "0xFF800000", "1", row), dims, "0")});
   Value exps = w.Same("exponential", {shifted});
   Value sums = w.Reduce("add", exps, "0.0", "1", row);
   Value log_probs = w.Same("subtract", {shifted, w.Broadcast(w.Same("log", {sums}), dims, "0")});
@@ -112,9 +110,8 @@ std::string TrainingStep() {
   Value picked = w.Op("select", {hit, log_probs, w.Constant("0.0", dims)}, dims);
   Value scale = w.Constant("0.015625");  // 1 / 64
   Value loss = w.Same("negate", {w.Same("multiply", {w.Reduce("add", picked, "0.0", "0, 1", {}), scale})});
-  Value grad =
-      w.Same("multiply", {w.Same("subtract", {w.Same("divide", {exps, w.Broadcast(sums, dims, "0")}), one_hot}),
-                          w.Broadcast(scale, dims, "")});
+  Value grad = w.Same("multiply", {w.Same("subtract", {w.Same("divide", {exps, w.Broadcast(sums, dims, "0")}), one_hot}),
+                                   w.Broadcast(scale, dims, "")});
   std::vector<Value> grads(6);
   for (int layer = 2; layer >= 0; --layer) {
     grads[2 * layer] = w.Dot(grad, activations[layer], 0, 0);
@@ -125,8 +122,7 @@ std::string TrainingStep() {
   }
   Value total = w.Constant("0.0");
   for (const Value& g : grads)
-    total = w.Same("add",
-                   {total, w.Reduce("add", w.Same("multiply", {g, g}), "0.0", g.dims.size() == 2 ? "0, 1" : "0", {})});
+    total = w.Same("add", {total, w.Reduce("add", w.Same("multiply", {g, g}), "0.0", g.dims.size() == 2 ? "0, 1" : "0", {})});
   Value norm = w.Same("add", {w.Same("sqrt", {total}), w.Constant("1.0e-6")});
   Value clip = w.Same("minimum", {w.Same("divide", {w.Constant("0.5"), norm}), w.Constant("1.0")});
   std::string arguments, results, types;

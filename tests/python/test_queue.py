@@ -187,6 +187,10 @@ def loop(x):
     for _ in range(100_000):
         x = x + 1
 
+def little_room():
+    settings.set("max_in_flight", "1")
+    settings.set("max_in_flight_bytes", "1")
+
 def event(x):
     e = torch.tpu.Event()
     e.record()
@@ -208,7 +212,7 @@ WAITS = {
     "stream": lambda x, y: (x + 1, torch.tpu.current_stream().synchronize()),
     "nonzero": lambda x, y: (x + 1).nonzero(),
     "a loop without reads": lambda x, y: (settings.set("max_in_flight_bytes", "1"), loop(x)),
-    "a loop in a little room": lambda x, y: (settings.set("max_in_flight", "1"), loop(x)),
+    "a loop in a little room": lambda x, y: (little_room(), loop(x)),
     "autograd": lambda x, y: gradient(x),
     "debug mode": lambda x, y: (torch.tpu.set_eager_mode("debug"), x + 1),
 }
@@ -234,6 +238,7 @@ for name, wait in WAITS.items():
         print(f"{name}: {took:.2f} s")
     assert 0.25 < took < 1.3, f"{name} was interrupted after {took} s"
     assert torch.ones(2).sum().item() == 2  # nothing is pending
+    fake.fake_pjrt_set_async(-1)
     settings.set("max_in_flight_bytes", before["max_in_flight_bytes"])
     fake.fake_pjrt_reset()
     torch.tpu.synchronize()

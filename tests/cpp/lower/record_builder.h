@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds an operation record by hand, lowers it, compiles and runs it on the plugin named by TORCH_TPU_TEST_PLUGIN, and
+// Builds an operation record by hand, lowers it, compiles and runs it on the plugin under test, and
 // hands back the results in logical order. Header-only: every test of the room includes it.
 //
 //   Outcome out = RecordBuilder("add.Tensor").Tensor(x).Tensor(y).Scalar(2.0).Result(F32({2, 3})).Run();
@@ -24,7 +24,14 @@
 
 namespace tpu::lower {
 
-inline std::string TestPluginPath() { return ForeignEnv("TORCH_TPU_TEST_PLUGIN"); }
+// The file named by TORCH_TPU_TEST_PLUGIN, else the one that the build found.
+inline std::string TestPluginPath() {
+  std::string path = ForeignEnv("TORCH_TPU_TEST_PLUGIN");
+#ifdef TPU_XLA_CPU_PJRT_PATH
+  if (path.empty()) path = TPU_XLA_CPU_PJRT_PATH;
+#endif
+  return path;
+}
 
 // Null, once reported, when the plugin cannot be used.
 inline pjrt::Client* TestClient() {

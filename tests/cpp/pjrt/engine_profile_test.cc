@@ -27,7 +27,8 @@ TEST_F(EngineProfileTest, ByPlugin) {
   EXPECT_TRUE(profile.DonationHelps(4095));
   EXPECT_FALSE(profile.DonationHelps(4096));
   EXPECT_FALSE(profile.DonationHelps(65536));
-  EXPECT_TRUE(profile.DonationHelps(256 << 10));
+  EXPECT_FALSE(profile.DonationHelps(256 << 10));
+  EXPECT_TRUE(profile.DonationHelps(1 << 20));
 }
 
 TEST_F(EngineProfileTest, OtherPlatformsGetTheirOwn) {
