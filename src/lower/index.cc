@@ -48,7 +48,7 @@ void Gather(Lowering& l) {
   const int64_t n = b.dim(x, dim);
   if (NothingToRead(l, n)) return;
   l.TrapIfOutOfRange(index, 0, n, ErrorKind::kRuntime, OutOfBounds(dim, n));
-  SetResultAs(l, 0, GatherElements(b, x, dim, index));
+  SetResultAs(l, 0, GatherElements(l, x, dim, index));
 }
 
 std::string OutOfRange(int64_t numel) {

@@ -60,7 +60,7 @@ void Forward(Lowering& l) {
   const Targets t = ReadTargets(l, self, 1, 2, l.Int(4), acc);
   Ints one = TargetDims(self);
   one.insert(one.begin() + dim, 1);
-  const Value picked = GatherElements(b, l.Tensor(0), dim, b.Reshape(t.index, one));
+  const Value picked = GatherElements(l, l.Tensor(0), dim, b.Reshape(t.index, one));
   const Value x = b.Reshape(b.Convert(picked, acc), TargetDims(self));
   // Not x * 0: what is ignored may be infinite.
   const Value losses = b.Select(t.valid, b.Neg(b.Mul(x, t.weight)), b.Constant(b.type(x), 0));

@@ -2,6 +2,7 @@
 // What rules see of their record.
 #include "lower/lowering.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "lower/cast.h"
@@ -211,22 +212,15 @@ DType Lowering::Promoted(std::initializer_list<int> args) const {
 
 void Lowering::Trap(hlo::Value bad, ErrorKind kind, std::string message) { driver_->AddTrap(bad, kind, std::move(message)); }
 
-void Lowering::TrapIfOutOfRange(hlo::Value index, int64_t low, int64_t high, ErrorKind kind, std::string message) {
+namespace {
+
+constexpr int64_t kMinI32 = std::numeric_limits<int32_t>::min(), kMaxI32 = std::numeric_limits<int32_t>::max();
+
+// The largest bad element of x, encoded as TrapInfo says; 0: none is `wrong`.
+hlo::Value WorstOf(hlo::Builder& b, hlo::Value x, hlo::Value wrong) {
   using hlo::Compare;
-  DType d = b.dtype(index);
-  bool wide = ItemSize(d) == 8 || d == DType::kU32;
-  hlo::Value x = b.Convert(index, wide ? DType::kI64 : DType::kI32);
-  // Bounds that the type cannot reach would not survive as constants of it.
-  constexpr int64_t kMin = std::numeric_limits<int32_t>::min(), kMax = std::numeric_limits<int32_t>::max();
-  hlo::Value wrong;
-  if (wide || low > kMin) wrong = b.Cmp(Compare::kLt, x, low);
-  if (wide || high <= kMax) {
-    hlo::Value above = b.Cmp(Compare::kGe, x, high);
-    wrong = wrong.valid() ? b.Or(wrong, above) : above;
-  }
-  if (!wrong.valid()) return;
   // v + 1 must fit, so the reported value stops below the largest.
-  hlo::Value v = b.Clamp(b.Constant(b.dtype(x), kMin), x, b.Constant(b.dtype(x), kMax - 1));
+  hlo::Value v = b.Clamp(b.Constant(b.dtype(x), kMinI32), x, b.Constant(b.dtype(x), kMaxI32 - 1));
   v = b.Convert(v, DType::kI32);
   v = b.Select(b.Cmp(Compare::kGe, v, 0), b.Binary("add", v, 1), v);
   v = b.Select(wrong, v, b.Like(v, 0));
@@ -235,7 +229,57 @@ void Lowering::TrapIfOutOfRange(hlo::Value index, int64_t low, int64_t high, Err
   hlo::Ints all;
   for (int i = 0; i < b.rank(v); ++i) all.push_back(i);
   if (!all.empty()) v = b.Reduce(v, b.Constant(DType::kU32, 0), all, "maximum");
-  Trap(b.BitcastConvert(v, DType::kI32), kind, std::move(message));
+  return b.BitcastConvert(v, DType::kI32);
+}
+
+// From this many elements on the test below is worth its branch.
+constexpr int64_t kLeastForSigns = 1 << 12;
+constexpr int64_t kSignSlices = 16;
+
+// Whether neither difference of AnyOutside overflows for a good element.
+bool CanTestBySign(const TensorType& type, int64_t low, int64_t high) {
+  if (type.numel() < kLeastForSigns || low > 0 || high < 1) return false;
+  return type.dtype == DType::kI64 ? low > -kMaxI32 * kMaxI32 && high < kMaxI32 * kMaxI32 : high - low <= kMaxI32;
+}
+
+// Negative if an element of x is outside [low, high). The slices are combined element by element, which is vectorised.
+hlo::Value AnyOutside(hlo::Builder& b, hlo::Value x, int64_t low, int64_t high) {
+  x = b.Flatten(x);
+  const int64_t n = b.dim(x, 0), each = (n + kSignSlices - 1) / kSignSlices;
+  hlo::Value all;
+  for (int64_t i = 0; i < kSignSlices; ++i) {
+    const int64_t start = std::min(i * each, n - each);  // overlaps do no harm
+    const hlo::Value part = b.Slice(x, {start}, {start + each});
+    const hlo::Value below = low ? b.Sub(part, b.Like(part, low)) : part;
+    const hlo::Value outside = b.Or(below, b.Sub(b.Like(part, high - 1), part));
+    all = all.valid() ? b.Or(all, outside) : outside;
+  }
+  return b.Reduce(all, b.Constant(b.dtype(x), 0), {0}, "or");
+}
+
+}  // namespace
+
+void Lowering::TrapIfOutOfRange(hlo::Value index, int64_t low, int64_t high, ErrorKind kind, std::string message) {
+  using hlo::Compare;
+  DType d = b.dtype(index);
+  bool wide = ItemSize(d) == 8 || d == DType::kU32;
+  hlo::Value x = b.Convert(index, wide ? DType::kI64 : DType::kI32);
+  // Bounds that the type cannot reach would not survive as constants of it.
+  hlo::Value wrong;
+  if (wide || low > kMinI32) wrong = b.Cmp(Compare::kLt, x, low);
+  if (wide || high <= kMaxI32) {
+    hlo::Value above = b.Cmp(Compare::kGe, x, high);
+    wrong = wrong.valid() ? b.Or(wrong, above) : above;
+  }
+  if (!wrong.valid()) return;
+  const auto worst = [&]() -> hlo::Values { return {WorstOf(b, x, wrong)}; };
+  if (profile.integer_reduce_is_scalar && CanTestBySign(b.type(x), low, high)) {
+    const hlo::Value found = b.Cmp(Compare::kLt, AnyOutside(b, x, low, high), 0);
+    const auto zero = [&](const hlo::Values&) -> hlo::Values { return {b.Constant(DType::kI32, 0)}; };
+    const hlo::Values done = b.If(found, [&](const hlo::Values&) { return worst(); }, zero);
+    return Trap(done.empty() ? hlo::Value{} : done[0], kind, std::move(message));
+  }
+  Trap(worst()[0], kind, std::move(message));
 }
 
 // ---- random numbers

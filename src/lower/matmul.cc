@@ -25,7 +25,7 @@ Ints Joined(Ints x, const Ints& y) {
 }
 
 // A product as multiplications and a sum. The TPU compiler has no dot of 64-bit integers.
-Value DotBySum(Builder& b, Value lhs, Value rhs, const hlo::DotDims& dims, const TensorType& type) {
+Value DotBySum(Lowering& l, Value lhs, Value rhs, const hlo::DotDims& dims, const TensorType& type) {
   const auto canonical = [&](Value v, const Ints& batch, const Ints& contract) {
     const Ints free = OtherDims(b.rank(v), Joined(batch, contract));
     const int64_t outer = CountOf(b, v, batch), kept = CountOf(b, v, free), summed = CountOf(b, v, contract);

@@ -29,7 +29,8 @@ Shifted Shift(Lowering& l, DType from, int dim_arg, bool carry_nan) {
   return s;
 }
 
-Value SoftmaxOf(Builder& b, const Shifted& s) {
+Value SoftmaxOf(Lowering& l, const Shifted& s) {
+  Builder& b = l.b;
   const Value e = b.Unary("exponential", s.x);
   return b.Div(e, ExpandReduced(b, ReduceSum(l, e, {s.dim}), s.dims, {s.dim}));
 }
@@ -37,7 +38,7 @@ Value SoftmaxOf(Builder& b, const Shifted& s) {
 // _softmax(self, dim, half_to_float)
 void Softmax(Lowering& l) {
   if (ResultIsEmpty(l, 0)) return SetResultFill(l, 0, 0);
-  SetResultAs(l, 0, SoftmaxOf(l.b, Shift(l, l.TypeOf(0).dtype, 1, false)));
+  SetResultAs(l, 0, SoftmaxOf(l, Shift(l, l.TypeOf(0).dtype, 1, false)));
 }
 
 // _safe_softmax(self, dim, dtype): rows that are -inf everywhere become 0.
@@ -46,7 +47,7 @@ void SafeSoftmax(Lowering& l) {
   if (ResultIsEmpty(l, 0)) return SetResultFill(l, 0, 0);
   const Shifted s = Shift(l, l.ResultType(0).dtype, 1, true);
   const Value masked = b.Cmp(Compare::kEq, s.largest, -std::numeric_limits<double>::infinity());
-  const Value y = SoftmaxOf(b, s);
+  const Value y = SoftmaxOf(l, s);
   SetResultAs(l, 0, b.Select(ExpandReduced(b, masked, s.dims, {s.dim}), b.Like(y, 0.0), y));
 }
 

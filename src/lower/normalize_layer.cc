@@ -51,7 +51,7 @@ void Forward(Lowering& l, const Rows& r, int weight_arg, int bias_arg, double ep
   const Value x = b.Reshape(l.Tensor(0, acc), r.dims);
   const double n = static_cast<double>(CountOf(b, x, r.reduced));
   const Value mean = DivideByCount(b, ReduceSum(l, x, r.reduced), n);
-  const Value centered = b.Sub(x, OverRow(b, mean, r));
+  const Value centered = BetweenPasses(l, b.Sub(x, OverRow(b, mean, r)));
   const Value var = DivideByCount(b, ReduceSum(l, b.Mul(centered, centered), r.reduced), n);
   const Value rstd = b.Unary("rsqrt", b.Add(var, b.Like(var, eps)));
   Value y = b.Mul(centered, OverRow(b, rstd, r));

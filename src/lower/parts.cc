@@ -26,6 +26,24 @@ Value Extreme(Lowering& l, Value x, const Ints& dims, bool max, bool carry_nan) 
   return b.Reduce(Values{x}, Values{init}, dims, body)[0];
 }
 
+// The sums of fewer elements than this take too little time to make it worth a step of their own.
+constexpr int64_t kLeastForDot = 1 << 14;
+// A narrower product is slower than the reduction.
+constexpr int64_t kLeastDotWidth = 128;
+
+// How many elements each product with ones adds up; 0: a plain reduction. Up to some hundred elements the products round
+// no worse than reductions, which add in groups.
+int64_t DotWidth(const Lowering& l, Value x, const Ints& dims) {
+  Builder& b = l.b;
+  const DType dtype = b.dtype(x);
+  if (!l.profile.sum_as_dot_width || (dtype != DType::kF32 && dtype != DType::kF64)) return 0;
+  if (b.type(x).numel() < kLeastForDot || dims.front() + static_cast<int64_t>(dims.size()) != b.rank(x)) return 0;
+  const int64_t n = CountOf(b, x, dims);
+  for (int64_t width = std::min(n, l.profile.sum_as_dot_width); width >= kLeastDotWidth; --width)
+    if (n % width == 0) return width;
+  return 0;
+}
+
 }  // namespace
 
 int WrapDim(int64_t dim, int rank) {
@@ -97,8 +115,17 @@ void SetResultFill(Lowering& l, int k, double v) { l.SetResult(k, l.b.Constant(l
 
 bool ResultIsEmpty(const Lowering& l, int k) { return l.ResultType(k).numel() == 0; }
 
-Value ReduceSum(Builder& b, Value x, const Ints& dims) {
-  if (dims.empty()) return x;
+Value ReduceSum(Lowering& l, Value x, const Ints& dims) {
+  Builder& b = l.b;
+  if (dims.empty() || !x.valid()) return x;
+  if (const int64_t width = DotWidth(l, x, dims)) {
+    const Ints all = b.dims(x), kept(all.begin(), all.end() - static_cast<int64_t>(dims.size()));
+    const int64_t rows = Product(kept), parts = CountOf(b, x, dims) / width;
+    const Value ones = b.Constant(TensorType(b.dtype(x), {width}), 1);
+    const Value sums = b.DotGeneral(b.Reshape(x, {rows * parts, width}), ones, {{}, {}, {1}, {0}}, hlo::Precision::kHighest);
+    if (parts == 1) return b.Reshape(sums, kept);
+    return b.Reshape(b.Reduce(b.Reshape(sums, {rows, parts}), b.Constant(b.dtype(x), 0), {1}, "add"), kept);
+  }
   return b.Reduce(x, b.Constant(b.dtype(x), 0), dims, "add");
 }
 
@@ -117,6 +144,8 @@ Value HighestOf(Builder& b, DType dtype) {
   const uint64_t ones = ~uint64_t{0} >> (64 - 8 * ItemSize(dtype));
   return b.Constant(dtype, static_cast<int64_t>(IsSigned(dtype) ? ones >> 1 : ones));
 }
+
+Value BetweenPasses(Lowering& l, Value x) { return l.profile.barrier_between_passes ? l.b.OptimizationBarrier(x) : x; }
 
 Value DivideByCount(Builder& b, Value x, double count) {
   const DType dtype = b.dtype(x);

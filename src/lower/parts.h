@@ -43,7 +43,7 @@ void SetResultFill(Lowering& l, int k, double v);
 bool ResultIsEmpty(const Lowering& l, int k);
 
 // ---- reductions. They accumulate in the operand's type: convert first.
-Value ReduceSum(Builder& b, Value x, const Ints& dims);
+Value ReduceSum(Lowering& l, Value x, const Ints& dims);
 // Largest or smallest element. `carry_nan`: an element that is NaN wins; else what NaN does is undefined, which is
 // faster and right where NaN reaches the result another way (softmax). i1: or, and.
 Value ReduceMax(Lowering& l, Value x, const Ints& dims, bool carry_nan = true);
@@ -51,6 +51,8 @@ Value ReduceMin(Lowering& l, Value x, const Ints& dims, bool carry_nan = true);
 // The identities of ReduceMax and ReduceMin.
 Value LowestOf(Builder& b, DType dtype);
 Value HighestOf(Builder& b, DType dtype);
+// Between the passes of a kernel over rows: keeps x where computing it again in each pass is slower than storing it.
+Value BetweenPasses(Lowering& l, Value x);
 // x / count, exactly rounded: engines would multiply by the reciprocal of a constant divisor.
 Value DivideByCount(Builder& b, Value x, double count);
 // The s32 position along `dim` of the first element equal to `extreme` (x reduced over dim), NaN counting as equal.
@@ -68,7 +70,7 @@ Value WrapIndex(Builder& b, Value index, int64_t size);
 // result[..., i..., ...] = x[..., index[i...], ...]: the dims of `index` take the place of `dim`.
 Value TakeAlong(Builder& b, Value x, int dim, Value index);
 // result[i, j, k] = x[i, index[i, j, k], k] for dim 1; x is cut to the dims of index where it is larger.
-Value GatherElements(Builder& b, Value x, int dim, Value index);
+Value GatherElements(Lowering& l, Value x, int dim, Value index);
 // Region of a scatter: {old, update} to new.
 using Combine = std::function<Value(Builder&, Value, Value)>;
 Combine ReplaceWith();

@@ -77,7 +77,8 @@ Value TakeAlong(Builder& b, Value x, int dim, Value index) {
   return b.Gather(x, NarrowIndex(b, index, b.dim(x, dim)), dims, sizes);
 }
 
-Value GatherElements(Builder& b, Value x, int dim, Value index) {
+Value GatherElements(Lowering& l, Value x, int dim, Value index) {
+  Builder& b = l.b;
   if (!x.valid() || !index.valid()) return {};
   const int rank = b.rank(x);
   Ints limit = b.dims(index);
@@ -88,7 +89,8 @@ Value GatherElements(Builder& b, Value x, int dim, Value index) {
   dims.start_index_map = {dim};
   dims.operand_batching_dims = dims.start_indices_batching_dims = OtherDims(rank, {dim});
   dims.index_vector_dim = rank;
-  return b.Gather(x, NarrowIndex(b, index, b.dim(x, dim)), dims, Ints(rank, 1));
+  if (!l.profile.wide_gather_indices) index = NarrowIndex(b, index, b.dim(x, dim));
+  return b.Gather(x, index, dims, Ints(rank, 1));
 }
 
 Combine ReplaceWith() {

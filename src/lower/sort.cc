@@ -42,7 +42,7 @@ Sorted SortPacked(Builder& b, Value x, int dim, bool descending) {
       b.Sort({packed}, dim, false, [&](const Values& v) -> Values { return {b.Cmp(Compare::kLt, v[0], v[1])}; });
   if (sorted.empty()) return {};
   const Value positions = b.Convert(sorted[0], DType::kI32);
-  return {GatherElements(b, x, dim, positions), positions};
+  return {GatherElements(l, x, dim, positions), positions};
 }
 
 Sorted SortAlong(Lowering& l, Value x, int dim, bool descending) {
@@ -143,8 +143,8 @@ void SetAtPlace(Lowering& l, const Sorted& s, int dim, Value place, bool with_po
   if (one.empty()) return;  // an error has been reported
   one[dim] = 1;
   const Value index = b.Reshape(place, one);
-  SetResultAs(l, 0, GatherElements(b, s.values, dim, index));
-  if (with_position) SetResultAs(l, 1, GatherElements(b, s.positions, dim, index));
+  SetResultAs(l, 0, GatherElements(l, s.values, dim, index));
+  if (with_position) SetResultAs(l, 1, GatherElements(l, s.positions, dim, index));
 }
 
 // kthvalue(self, k, dim, keepdim)

@@ -42,6 +42,10 @@ void FillCpu(int minor, EngineProfile* p) {
   p->atan_needs_barrier = minor != kCpu81 && minor != kCpu106;
   p->native_reduce_minmax_ok = false;  // 0.81: 20 to 100 times slower; 0.115: loses NaN
   p->native_reduce_minmax_fast = minor == kCpu115;
+  if (minor == kCpu81 || minor == kCpu106) p->sum_as_dot_width = 512;
+  p->barrier_between_passes = minor == kCpu115;
+  p->integer_reduce_is_scalar = true;
+  p->wide_gather_indices = true;
   p->sort_needs_nan_comparator = minor != kCpu115;
   p->depthwise_conv_as_shifts = true;
   p->ffi_ok = true;

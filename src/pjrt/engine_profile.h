@@ -3,6 +3,7 @@
 // version.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ struct EngineProfile {
   bool atan_needs_barrier = true;         // emit atan2(x, optimization_barrier(1))
   bool native_reduce_minmax_fast = false;  // as fast as it gets; where NaN need not be carried it may be used
   bool native_reduce_minmax_ok = false;   // else the body of a max/min reduction is a select that carries NaN
+  // Sums of rows are products with vectors of at most this many ones: those are vectorised. 0: plain reductions are as fast.
+  int64_t sum_as_dot_width = 0;
+  bool barrier_between_passes = false;     // a row kernel would otherwise compute its intermediate again in each pass
+  bool integer_reduce_is_scalar = false;   // to one number: one element at a time, so slices are combined first
+  bool wide_gather_indices = false;        // 64-bit indices cost nothing, narrowing them does
   bool sort_needs_nan_comparator = true;  // else a plain LT puts NaN last
   bool depthwise_conv_as_shifts = false;  // depthwise and grouped-weight convolutions are far slower than their expansion
   bool ffi_ok = false;                    // FFI handlers on platform "Host" work

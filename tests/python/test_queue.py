@@ -205,11 +205,8 @@ WAITS = {
     "item": lambda x, y: (x + 1).sum().item(),
     "cpu": lambda x, y: (x + 1).cpu(),
     "a large cpu": lambda x, y: (y + 1).cpu(),
-    "bool": lambda x, y: bool((x @ x) > 0),
-    "print": lambda x, y: repr((x + 1).sum()),
     "synchronize": lambda x, y: (x + 1, torch.tpu.synchronize()),
     "event": lambda x, y: event(x + 1),
-    "stream": lambda x, y: (x + 1, torch.tpu.current_stream().synchronize()),
     "nonzero": lambda x, y: (x + 1).nonzero(),
     "a loop without reads": lambda x, y: (settings.set("max_in_flight_bytes", "1"), loop(x)),
     "a loop in a little room": lambda x, y: (little_room(), loop(x)),
@@ -226,7 +223,7 @@ for name, wait in WAITS.items():
         if value != str(dict((e["name"], e["value"]) for e in settings.describe())[s]):
             settings.set(s, value)
     torch.tpu.synchronize()
-    fake.fake_pjrt_set_async(1_500_000)  # each result takes this long
+    fake.fake_pjrt_set_async(1_200_000)  # each result takes this long
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     begin = time.monotonic()
@@ -236,7 +233,7 @@ for name, wait in WAITS.items():
     except KeyboardInterrupt:
         took = time.monotonic() - begin
         print(f"{name}: {took:.2f} s")
-    assert 0.25 < took < 1.3, f"{name} was interrupted after {took} s"
+    assert 0.25 < took < 1.1, f"{name} was interrupted after {took} s"
     assert torch.ones(2).sum().item() == 2  # nothing is pending
     fake.fake_pjrt_set_async(-1)
     settings.set("max_in_flight_bytes", before["max_in_flight_bytes"])
