@@ -15,11 +15,14 @@
 namespace tpu::engine {
 namespace {
 
-// Slots of 4 KiB, 64 KiB, ... 64 GiB, a region of 1 TiB for each size.
+// Slots of 4 KiB, 64 KiB, ... 64 GiB, a region for each size: 1 TiB, or less where address space is limited (ulimit -v,
+// valgrind). A storage larger than its slot still has an address of its own, but views near its end share numbers with
+// the next slot; only regions below 64 GiB make that possible.
 constexpr int kClassBits[] = {12, 16, 20, 24, 28, 32, 36};
 constexpr int kClasses = static_cast<int>(std::size(kClassBits));
-constexpr int kRegionBits = 40;
-constexpr uint32_t MaxSlots(int c) { return 1u << std::min(kRegionBits - kClassBits[c], 26); }
+constexpr int kMostRegionBits = 40, kFewestRegionBits = 32;
+int g_region_bits = 0;  // set with the space, before anything else uses it
+uint32_t MaxSlots(int c) { return 1u << std::clamp(g_region_bits - kClassBits[c], 0, 26); }
 constexpr size_t kBatch = 64, kSpill = 512;
 
 struct FreeSlots {
@@ -35,8 +38,11 @@ struct Space {
 
   Space() {
     constexpr int kProtection = PROT_NONE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* range = mmap(nullptr, static_cast<size_t>(kClasses) << kRegionBits, kProtection, kFlags, -1, 0);
+    void* range = MAP_FAILED;
+    for (g_region_bits = kMostRegionBits; range == MAP_FAILED && g_region_bits >= kFewestRegionBits; g_region_bits -= 2)
+      range = mmap(nullptr, static_cast<size_t>(kClasses) << g_region_bits, kProtection, kFlags, -1, 0);
     TPU_CHECK(range != MAP_FAILED);
+    g_region_bits += 2;  // the loop has moved on from the size that worked
     base = reinterpret_cast<uintptr_t>(range);
     for (int c = 0; c < kClasses; ++c) {
       void* cells_memory = mmap(nullptr, sizeof(Cell) * MaxSlots(c), PROT_READ | PROT_WRITE, kFlags, -1, 0);
@@ -127,15 +133,15 @@ void FreeCell(Cell* cell) {
 }
 
 void* AddressOf(const Cell* cell) {
-  return reinterpret_cast<void*>(TheSpace().base + (static_cast<uintptr_t>(cell->size_class) << kRegionBits) +
+  return reinterpret_cast<void*>(TheSpace().base + (static_cast<uintptr_t>(cell->size_class) << g_region_bits) +
                                  (static_cast<uintptr_t>(cell->slot) << kClassBits[cell->size_class]));
 }
 
 Cell* FindCell(const void* address) {
   uintptr_t distance = reinterpret_cast<uintptr_t>(address) - TheSpace().base;
-  uintptr_t c = distance >> kRegionBits;
+  uintptr_t c = distance >> g_region_bits;
   if (c >= static_cast<uintptr_t>(kClasses)) return nullptr;
-  uintptr_t slot = (distance & ((uintptr_t{1} << kRegionBits) - 1)) >> kClassBits[c];
+  uintptr_t slot = (distance & ((uintptr_t{1} << g_region_bits) - 1)) >> kClassBits[c];
   return slot < MaxSlots(static_cast<int>(c)) ? &TheSpace().cells[c][slot] : nullptr;
 }
 

@@ -216,9 +216,20 @@ namespace {
 
 constexpr int64_t kMinI32 = std::numeric_limits<int32_t>::min(), kMaxI32 = std::numeric_limits<int32_t>::max();
 
-// The largest bad element of x, encoded as TrapInfo says; 0: none is `wrong`.
-hlo::Value WorstOf(hlo::Builder& b, hlo::Value x, hlo::Value wrong) {
+struct Bounds {
+  int64_t low, high;
+  bool has_low, has_high;  // at least one
+};
+
+// The largest element of x outside the bounds, encoded as TrapInfo says; 0: there is none.
+hlo::Value WorstOf(hlo::Builder& b, hlo::Value x, const Bounds& bounds) {
   using hlo::Compare;
+  hlo::Value wrong;
+  if (bounds.has_low) wrong = b.Cmp(Compare::kLt, x, bounds.low);
+  if (bounds.has_high) {
+    const hlo::Value above = b.Cmp(Compare::kGe, x, bounds.high);
+    wrong = wrong.valid() ? b.Or(wrong, above) : above;
+  }
   // v + 1 must fit, so the reported value stops below the largest.
   hlo::Value v = b.Clamp(b.Constant(b.dtype(x), kMinI32), x, b.Constant(b.dtype(x), kMaxI32 - 1));
   v = b.Convert(v, DType::kI32);
@@ -260,26 +271,20 @@ hlo::Value AnyOutside(hlo::Builder& b, hlo::Value x, int64_t low, int64_t high) 
 }  // namespace
 
 void Lowering::TrapIfOutOfRange(hlo::Value index, int64_t low, int64_t high, ErrorKind kind, std::string message) {
-  using hlo::Compare;
-  DType d = b.dtype(index);
-  bool wide = ItemSize(d) == 8 || d == DType::kU32;
-  hlo::Value x = b.Convert(index, wide ? DType::kI64 : DType::kI32);
+  const DType d = b.dtype(index);
+  const bool wide = ItemSize(d) == 8 || d == DType::kU32;
+  const DType compared = wide ? DType::kI64 : DType::kI32;
   // Bounds that the type cannot reach would not survive as constants of it.
-  hlo::Value wrong;
-  if (wide || low > kMinI32) wrong = b.Cmp(Compare::kLt, x, low);
-  if (wide || high <= kMaxI32) {
-    hlo::Value above = b.Cmp(Compare::kGe, x, high);
-    wrong = wrong.valid() ? b.Or(wrong, above) : above;
-  }
-  if (!wrong.valid()) return;
-  const auto worst = [&]() -> hlo::Values { return {WorstOf(b, x, wrong)}; };
-  if (profile.integer_reduce_is_scalar && CanTestBySign(b.type(x), low, high)) {
-    const hlo::Value found = b.Cmp(Compare::kLt, AnyOutside(b, x, low, high), 0);
-    const auto zero = [&](const hlo::Values&) -> hlo::Values { return {b.Constant(DType::kI32, 0)}; };
-    const hlo::Values done = b.If(found, [&](const hlo::Values&) { return worst(); }, zero);
-    return Trap(done.empty() ? hlo::Value{} : done[0], kind, std::move(message));
-  }
-  Trap(worst()[0], kind, std::move(message));
+  const Bounds bounds{low, high, wide || low > kMinI32, wide || high <= kMaxI32};
+  if (!bounds.has_low && !bounds.has_high) return;
+  if (!profile.integer_reduce_is_scalar || !CanTestBySign(b.type(index).With(compared), low, high))
+    return Trap(WorstOf(b, b.Convert(index, compared), bounds), kind, std::move(message));
+  // What is wrong is looked for only when something is.
+  const hlo::Value found = b.Cmp(hlo::Compare::kLt, AnyOutside(b, b.Convert(index, compared), low, high), 0);
+  const hlo::Values worst = b.If(
+      found, [&](const hlo::Values&) -> hlo::Values { return {WorstOf(b, b.Convert(index, compared), bounds)}; },
+      [&](const hlo::Values&) -> hlo::Values { return {b.Constant(DType::kI32, 0)}; });
+  if (!worst.empty()) Trap(worst[0], kind, std::move(message));
 }
 
 // ---- random numbers

@@ -26,6 +26,7 @@ Ints Joined(Ints x, const Ints& y) {
 
 // A product as multiplications and a sum. The TPU compiler has no dot of 64-bit integers.
 Value DotBySum(Lowering& l, Value lhs, Value rhs, const hlo::DotDims& dims, const TensorType& type) {
+  Builder& b = l.b;
   const auto canonical = [&](Value v, const Ints& batch, const Ints& contract) {
     const Ints free = OtherDims(b.rank(v), Joined(batch, contract));
     const int64_t outer = CountOf(b, v, batch), kept = CountOf(b, v, free), summed = CountOf(b, v, contract);
@@ -53,7 +54,7 @@ Value Dot(Lowering& l, Value lhs, Value rhs, const hlo::DotDims& dims) {
   for (int64_t d : OtherDims(b.rank(rhs), Joined(dims.rhs_batch, dims.rhs_contract))) type.Append(b.dim(rhs, d));
   if (CountOf(b, lhs, dims.lhs_contract) == 0 || type.numel() == 0) return Zeros(b, type);
   if (IsInteger(dtype) && ItemSize(dtype) == 8 && l.profile.kind != pjrt::EngineKind::kCpu)
-    return DotBySum(b, lhs, rhs, dims, type);
+    return DotBySum(l, lhs, rhs, dims, type);
   return b.DotGeneral(lhs, rhs, dims, PrecisionFor(l, dtype), acc);
 }
 

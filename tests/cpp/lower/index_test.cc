@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cpp/lower/record_builder.h"
 #include "cpp/lower/trap_text.h"
 
@@ -34,6 +36,38 @@ TEST_F(IndexTest, GatherWithSmallerIndex) {
   const HostTensor far = HostTensor::Of(I64({1, 2}), {2, 3});
   EXPECT_EQ(TrapText(RecordBuilder("gather").Tensor(x).Int(1).Tensor(far).Bool(false).Result(F32({1, 2})).Run()),
             "RuntimeError: index 3 is out of bounds for dimension 1 with size 3");
+}
+
+// Checks of many indices are made in slices; what they say does not change.
+TEST_F(IndexTest, ChecksOfManyIndices) {
+  const HostTensor x = HostTensor::Range(F32({7}));
+  for (const bool slices : {false, true}) {
+    pjrt::EngineProfile profile;
+    profile.integer_reduce_is_scalar = slices;
+    for (const DType dtype : {DType::kI64, DType::kI32}) {
+      HostTensor index = HostTensor::Zeros(TensorType(dtype, {5003}));
+      for (int64_t i = 0; i < 5003; ++i) index.SetInt(i, i % 14 - 7);
+      const auto run = [&] { return RecordBuilder("take").Tensor(x).Tensor(index).Result(F32({5003})).RunOn(profile); };
+      Outcome good = run();
+      EXPECT_EQ(good.lowered.text.find("stablehlo.if") != std::string::npos, slices);
+      EXPECT_EQ(TrapText(good), "");
+      EXPECT_EQ(good.results[0].GetInt(5002), (5002 % 14) % 7);
+      const std::string end = " on a tensor of 7 elements.", start = "IndexError: out of range: tried to access index ";
+      for (const int64_t place : {int64_t{0}, int64_t{2500}, int64_t{5002}}) {
+        for (const int64_t bad : {int64_t{7}, int64_t{-8}, int64_t{2147483645}, int64_t{-2147483648}}) {
+          const int64_t kept = place % 14 - 7;
+          index.SetInt(place, bad);
+          EXPECT_EQ(TrapText(run()), start + std::to_string(bad) + end);
+          index.SetInt(place, kept);
+        }
+      }
+      if (dtype == DType::kI32) continue;
+      for (const int64_t bad : {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64_t{1} << 32}) {
+        index.SetInt(17, bad);
+        EXPECT_NE(TrapText(run()), "");
+      }
+    }
+  }
 }
 
 TEST_F(IndexTest, ScatterLeavesTheRestAlone) {

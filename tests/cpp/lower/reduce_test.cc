@@ -45,6 +45,27 @@ TEST_F(ReduceTest, NarrowFloatsAccumulateInFloat32) {
   ExpectValues(RecordBuilder("sum").Tensor(x).None().Result(TensorType(DType::kBF16, {})).Run().results[0], {4096});
 }
 
+// Large enough to become products with ones, whatever the plugin at hand prefers.
+TEST_F(ReduceTest, SumsAsProducts) {
+  pjrt::EngineProfile profile;
+  profile.sum_as_dot_width = 512;
+  HostTensor x = HostTensor::Of(F32({3, 8, 1000}), std::vector<double>(24000, 0.5));
+  x.Set(0, 1.0);
+  x.Set(8000, kInf);
+  x.Set(16000, kNan);
+  Outcome rows = OverDims("sum.dim_IntList", x, {1, 2}).None().Result(F32({3})).RunOn(profile);
+  EXPECT_NE(rows.lowered.text.find("dot_general"), std::string::npos);
+  ExpectValues(rows.results[0], {4000.5, kInf, kNan});
+  x.Set(8000, -1.0);
+  x.Set(16000, 0.5);
+  ExpectValues(RecordBuilder("sum").Tensor(x).None().Result(F32({})).RunOn(profile).results[0], {11999});
+  // Not the last dimensions, or no width that divides them.
+  Outcome columns = OverDims("sum.dim_IntList", x, {0, 1}).None().Result(F32({1000})).RunOn(profile);
+  EXPECT_EQ(columns.lowered.text.find("dot_general"), std::string::npos);
+  const HostTensor prime = HostTensor::Of(F32({16411}), std::vector<double>(16411, 1.0));
+  ExpectValues(RecordBuilder("sum").Tensor(prime).None().Result(F32({})).RunOn(profile).results[0], {16411});
+}
+
 TEST_F(ReduceTest, SumsOfSmallIntegersAre64Bit) {
   const HostTensor bools = HostTensor::Of(TensorType(DType::kBool, {4}), {1, 0, 1, 1});
   ExpectValues(RecordBuilder("sum").Tensor(bools).None().Result(I64({})).Run().results[0], {3});

@@ -24,6 +24,8 @@ TEST_F(EngineProfileTest, ByPlugin) {
   EXPECT_TRUE(profile.host_addressable);
   EXPECT_EQ(profile.atan_needs_barrier, minor >= 115);
   EXPECT_EQ(profile.asynchronous_false_helps, minor >= 115);
+  EXPECT_EQ(profile.sum_as_dot_width > 0, minor < 115);
+  EXPECT_EQ(profile.barrier_between_passes, minor >= 115);
   EXPECT_TRUE(profile.DonationHelps(4095));
   EXPECT_FALSE(profile.DonationHelps(4096));
   EXPECT_FALSE(profile.DonationHelps(65536));
