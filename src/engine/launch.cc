@@ -251,11 +251,15 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
   size_t n = p.outputs.size(), produced = n + !p.traps.empty();
   if (!p.traps.empty()) EnsureTrapRoom(call.num_devices);
   bool inherits = false;
-  for (size_t i = 0; i < p.arguments.size() * call.num_devices; ++i) inherits |= call.args[i]->traps != 0;
+  // A synchronous engine too computes later what has to wait for an argument, such as another device's copy.
+  bool synchronous = Runtime::Started().profile().synchronous;
+  for (size_t i = 0; i < p.arguments.size() * call.num_devices; ++i) {
+    inherits |= call.args[i]->traps != 0;
+    synchronous &= call.args[i]->known_ready;
+  }
   std::shared_ptr<Failure> failed;
   if (__builtin_expect(inherits, 0))
     failed = InheritTraps(call.args, p.arguments.size() * call.num_devices, call.outputs, n * call.num_devices);
-  const bool synchronous = Runtime::Started().profile().synchronous;
   bool all_ready = true;
   int64_t temp_bytes = p.temp_bytes;
   for (int d = 0; d < call.num_devices; ++d) {

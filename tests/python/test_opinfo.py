@@ -64,7 +64,6 @@ REFUSED = {
     "to_sparse": (NotImplementedError, "strided tensors only"),
     "sparse.sampled_addmm": (NotImplementedError, "strided tensors only"),
     "sparse.mm.reduce": (NotImplementedError, "strided tensors only"),
-    "as_strided.partial_views": (RuntimeError, "storage outside the tensor is not moved by .to()"),
     "tensor_split": (RuntimeError, "core wants the indices on the CPU, for every device"),
 }
 # Entries of the database that no CPU kernel serves: nothing to compare with.
@@ -83,8 +82,18 @@ def dtype_of(op):
     return next(iter(supported))
 
 
+def move(tensor):
+    """Onto "tpu"; a view takes all of its storage along, so that it is the same view there."""
+    if tensor.layout != torch.strided or tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize:
+        return tensor.to("tpu")
+    if tensor.is_conj() or tensor.is_neg():
+        return tensor.to("tpu")
+    there = torch.empty(0, dtype=tensor.dtype, device="tpu")
+    return there.set_(tensor.untyped_storage().tpu(), tensor.storage_offset(), tensor.size(), tensor.stride())
+
+
 def to_tpu(value):
-    return pytree.tree_map(lambda v: v.to("tpu") if isinstance(v, torch.Tensor) else "tpu" if v == "cpu" else v, value)
+    return pytree.tree_map(lambda v: move(v) if isinstance(v, torch.Tensor) else "tpu" if v == "cpu" else v, value)
 
 
 def tensors(value):

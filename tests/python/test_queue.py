@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue as users meet it: interrupts, timed events, little room, one CPU, eviction, memory, results of every size."""
 
+import importlib.metadata
 import signal
 import threading
 import time
@@ -38,6 +39,25 @@ def test_item_right_after_the_operation():
     x = torch.arange(200.0, device=DEVICE)
     for i in range(2000):
         assert (x + i).sum().item() == 19900 + 200 * i
+
+
+@pytest.mark.parametrize("plugin", ["xla-cpu-pjrt", "fastatomstruct-xla-cpu", "lammps-jax-pjrt-cpu"])
+def test_what_waits_for_another_devices_copy(plugin, run_python):
+    # Engines that run programs inside Execute do so only when the arguments are there.
+    try:
+        importlib.metadata.version(plugin)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{plugin} is not installed")
+    code = """
+import torch
+x = torch.zeros(1 << 23, device="tpu:0")
+for i in range(8):
+    x.fill_(float(i))
+    y = x.to("tpu:1")
+    z, w = y[-64:] + 1, y + 1
+    assert (z.cpu() == i + 1).all() and (w.cpu() == i + 1).all(), i
+"""
+    run_python(code, TORCH_TPU_CPU_PLUGIN=plugin, TORCH_TPU_DEVICE_COUNT="2")
 
 
 # ---- timed events
