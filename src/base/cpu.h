@@ -14,6 +14,15 @@ inline void CpuPause() {
 #endif
 }
 
+// For loops that wait for another thread: spins at first, then sleeps for 20 us and, later, up to 200 us. A waiting thread
+// that only yields takes a core from those that it waits for, and from the plugin's own threads.
+inline void Backoff(int round) {
+  if (round < 200) return CpuPause();
+  long micros = 20 + (round - 200) / 4;
+  timespec t{0, (micros < 200 ? micros : 200) * 1000};
+  nanosleep(&t, nullptr);
+}
+
 // Nanoseconds of the steady clock.
 inline int64_t NowNanos() {
   timespec t;

@@ -379,7 +379,7 @@ bool LaunchesDone(uint64_t position) { return g_oldest.load(std::memory_order_ac
 
 bool WaitOldestLaunch() {
   std::shared_ptr<Waiter> waiter;
-  if (!TryLockQueue()) return true;
+  if (!TryLockQueue()) return false;
   FinishReady();
   auto& q = UnfinishedLaunches();
   if (!q.empty()) {

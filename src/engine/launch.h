@@ -30,7 +30,7 @@ bool RoomToLaunch();
 // True when every launch before `position` has finished.
 bool LaunchesDone(uint64_t position);
 // Waits for the oldest unfinished launch, at most 50 ms, without the queue's lock.
-// False when there is none.
+// False when there is none, or another consumer is at work.
 bool WaitOldestLaunch();
 
 // Why the launch that made a value (Value::made_at) failed after Execute had returned; its root, if another launch brought

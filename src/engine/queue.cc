@@ -72,13 +72,6 @@ void FutexWake(std::atomic<int>* word) {
   syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-void PauseRound(int round) {
-  if (round < 200)
-    CpuPause();
-  else
-    sched_yield();
-}
-
 // Sequentially consistent: the worker's last look before it sleeps must not come before its word that it does.
 bool HasWork() {
   uint64_t h = S().head.load(std::memory_order_seq_cst);
@@ -127,7 +120,7 @@ void Work() {
         UnlockQueue();
         refused = 0;
       } else {
-        PauseRound(refused++);
+        Backoff(refused++);
       }
       idle_since = NowNanos();
       continue;
@@ -215,7 +208,7 @@ void Enqueue(const Submission& s) {
   // More threads than kRing - kMaxInFlight took tickets at once: wait for the slot's last entry to have run.
   for (int i = 0; ticket - t_seen_head >= kRing; ++i) {
     t_seen_head = S().head.load(std::memory_order_acquire);
-    if (ticket - t_seen_head >= kRing) PauseRound(i);
+    if (ticket - t_seen_head >= kRing) Backoff(i);
   }
   Fill(e, s, heap);
   for (int i = 0; i < s.num_cells; ++i) s.cells[i]->Swap(s.values[i]);
@@ -237,9 +230,9 @@ void StopQueue(int timeout_ms) {
   int64_t deadline = NowNanos() + timeout_ms * 1'000'000ll;
   uint64_t position = QueuePosition();
   for (int i = 0; S().head.load(std::memory_order_acquire) < position && NowNanos() < deadline; ++i)
-    if (!DrainUntil(nullptr, deadline)) PauseRound(i);
+    if (!DrainUntil(nullptr, deadline)) Backoff(i);
   while (NowNanos() < deadline && !QueueReached(position))
-    if (!WaitOldestLaunch()) sched_yield();
+    if (!WaitOldestLaunch()) Backoff(200);
   S().asleep.store(0);
   FutexWake(&S().asleep);
 }
@@ -265,7 +258,7 @@ bool QueueReached(uint64_t position) {
 }
 
 void DropCaches() {
-  for (int i = 0; !TryLockQueue(); ++i) PauseRound(i);
+  for (int i = 0; !TryLockQueue(); ++i) Backoff(i);
   DropHostArguments();
   UnlockQueue();
 }

@@ -209,8 +209,9 @@ Status Wait(Value* value) {
     if (InBadFork()) return Runtime::Get().status();
     if (!Spin([&] { return !pending(); }, value, 2000)) {
       HostWait wait;
+      int round = 0;
       for (int64_t checked = NowNanos(); pending();) {
-        if (!Drain(value)) sched_yield();
+        if (!Drain(value)) Backoff(200 + round++);
         if (NowNanos() - checked < 50'000'000) continue;
         checked = NowNanos();
         if (!wait.Continue()) return Interrupted();
@@ -316,8 +317,9 @@ Status WaitForQueue(uint64_t position) {
   auto reached = [&] { return QueueReached(position); };
   if (Spin(reached, nullptr, 200)) return {};
   HostWait wait;
+  int round = 0;
   for (int64_t checked = NowNanos(); !reached();) {
-    if (!WaitOldestLaunch()) sched_yield();
+    if (!WaitOldestLaunch()) Backoff(200 + round++);
     if (NowNanos() - checked < 50'000'000) continue;
     checked = NowNanos();
     if (!wait.Continue()) return Interrupted();
