@@ -102,7 +102,10 @@ Result<Runtime*> Runtime::Get() {
   std::call_once(once, [] {
     auto* runtime = new Runtime;
     *outcome = runtime->Start();
-    if (outcome->ok()) g_runtime.store(runtime, std::memory_order_release);
+    if (outcome->ok())
+      g_runtime.store(runtime, std::memory_order_release);
+    else
+      delete runtime;
   });
   if (!outcome->ok()) return *outcome;
   return g_runtime.load(std::memory_order_acquire);

@@ -2,12 +2,14 @@
 """The queue as users meet it: interrupts, timed events, little room, one CPU, eviction, memory, results of every size."""
 
 import importlib.metadata
+import itertools
 import signal
 import threading
 import time
 
 import pytest
 import torch
+
 from test_faults import run_on_fake
 
 DEVICE = "tpu"
@@ -75,7 +77,7 @@ def test_timed_events_between_operations_that_wait():
     torch.tpu.synchronize()
     times = [events[0].elapsed_time(e) for e in events]
     assert times[0] == 0 and times[-1] > 0
-    assert all(a <= b for a, b in zip(times, times[1:], strict=False))
+    assert all(a <= b for a, b in itertools.pairwise(times))
 
 
 def test_many_timed_events_do_not_slow_launches_down():

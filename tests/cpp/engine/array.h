@@ -79,9 +79,7 @@ inline Array Floats(const std::vector<float>& data, Dims sizes = {}) {
   if (sizes.empty()) sizes = {static_cast<int64_t>(data.size())};
   return ArrayOf(data, sizes, DType::kF32);
 }
-inline Array Filled(Dims sizes, float x) {
-  return Floats(std::vector<float>(static_cast<size_t>(Numel(sizes)), x), sizes);
-}
+inline Array Filled(Dims sizes, float x) { return Floats(std::vector<float>(static_cast<size_t>(Numel(sizes)), x), sizes); }
 inline Array Indices(const std::vector<int64_t>& data) {
   return ArrayOf(data, {static_cast<int64_t>(data.size())}, DType::kI64);
 }

@@ -13,19 +13,19 @@
 
 namespace tpu::engine {
 
-#define EXPECT_FILLED(array, expected)                         \
-  do {                                                         \
-    auto read_ = ReadFilled(array);                            \
-    EXPECT_TRUE(read_.ok()) << read_.status().message();       \
-    if (read_.ok()) {                                          \
-      EXPECT_EQ(*read_, static_cast<float>(expected));         \
-    }                                                          \
+#define EXPECT_FILLED(array, expected)                   \
+  do {                                                   \
+    auto read_ = ReadFilled(array);                      \
+    EXPECT_TRUE(read_.ok()) << read_.status().message(); \
+    if (read_.ok()) {                                    \
+      EXPECT_EQ(*read_, static_cast<float>(expected));   \
+    }                                                    \
   } while (0)
 
-#define EXPECT_OK(expr)                             \
-  do {                                              \
-    Status ok_ = (expr);                            \
-    EXPECT_TRUE(ok_.ok()) << ok_.message();         \
+#define EXPECT_OK(expr)                     \
+  do {                                      \
+    Status ok_ = (expr);                    \
+    EXPECT_TRUE(ok_.ok()) << ok_.message(); \
   } while (0)
 
 // The error of a status or result says `what`.
@@ -78,9 +78,7 @@ class ScopedSetting {
 class CounterDelta {
  public:
   CounterDelta() : before_(ReadCounters()) {}
-  int64_t operator[](const std::string& name) const {
-    return static_cast<int64_t>(ReadCounters().at(name) - before_.at(name));
-  }
+  int64_t operator[](const std::string& name) const { return static_cast<int64_t>(ReadCounters().at(name) - before_.at(name)); }
 
  private:
   std::map<std::string, uint64_t> before_;

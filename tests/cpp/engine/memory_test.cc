@@ -121,7 +121,8 @@ TEST_F(FakeMemoryTest, ThePluginsOwnLimitIsOutOfMemoryAtTheRead) {
 TEST_F(FakeMemoryTest, FailuresLeakNothing) {
   Array x = Filled({64}, 1);
   EXPECT_FILLED(Add(x, x), 2);
-  for (const char* call : {"PJRT_LoadedExecutable_Execute", "PJRT_Buffer_ReadyEvent", "PJRT_Event_IsReady", "PJRT_Event_Error"}) {
+  for (const char* call :
+       {"PJRT_LoadedExecutable_Execute", "PJRT_Buffer_ReadyEvent", "PJRT_Event_IsReady", "PJRT_Event_Error"}) {
     for (int delay : {-1, 0}) {
       Fake().set_async(delay);
       Fake().fail_call_named(call, 1, 13);

@@ -75,8 +75,9 @@ TEST(RealPluginTest, PassesTheSameTests) {
   GTEST_SKIP() << "the plugin's own code is not instrumented";
 #endif
   if (!OnFake() || !std::filesystem::exists(TPU_XLA_CPU_PJRT_PATH)) GTEST_SKIP();
-  SelfRun run = RunSelf("TORCH_TPU_TEST_PLUGIN=" TPU_XLA_CPU_PJRT_PATH,
-                        "DonationTest.*:QueueTest.*:MemoryTest.*:TrapTest.*:TimingTest.*:EvictionTest.ProgramsGoAndComeBack:StressTest.*");
+  SelfRun run = RunSelf(
+      "TORCH_TPU_TEST_PLUGIN=" TPU_XLA_CPU_PJRT_PATH,
+      "DonationTest.*:QueueTest.*:MemoryTest.*:TrapTest.*:TimingTest.*:EvictionTest.ProgramsGoAndComeBack:StressTest.*");
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_NE(run.output.find("[  PASSED  ]"), std::string::npos) << run.output;
 }

@@ -95,9 +95,9 @@ TEST_P(WaitFaultTest, EndsAndNeverReadsWhatIsNotThere) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Calls, WaitFaultTest,
-                         testing::Values("PJRT_Event_IsReady", "PJRT_Event_OnReady", "PJRT_Event_Error", "PJRT_Buffer_ReadyEvent",
-                                         "PJRT_Buffer_ToHostBuffer", "PJRT_Buffer_OpaqueDeviceMemoryDataPointer",
-                                         "PJRT_LoadedExecutable_Execute"),
+                         testing::Values("PJRT_Event_IsReady", "PJRT_Event_OnReady", "PJRT_Event_Error",
+                                         "PJRT_Buffer_ReadyEvent", "PJRT_Buffer_ToHostBuffer",
+                                         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer", "PJRT_LoadedExecutable_Execute"),
                          [](const auto& info) { return std::string(info.param); });
 
 // ---- hooks
