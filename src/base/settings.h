@@ -25,6 +25,7 @@ namespace tpu {
   INT(max_in_flight_bytes, 1ll << 30, "bytes of unfinished results before the caller waits")                            \
   INT(max_executables, 4096, "loaded executables; the least recently used are dropped")                                 \
   INT(memory_limit, 0, "device memory in bytes for the CPU engine; 0: the machine's memory")                            \
+  INT(keep_freed_memory, 1, "CPU engine: memory that is freed stays with the process until empty_cache(), as malloc allows it") \
   INT(exit_timeout_ms, 5000, "how long the interpreter's exit waits for the queue")                                     \
   INT(explain, 0, "1: log every compile, fallback and host wait with its reason")                                       \
   TEXT(log_level, "warning", "error|warning|info|debug", "messages of the library, on stderr")

@@ -61,8 +61,6 @@ std::deque<std::pair<uint32_t, std::shared_ptr<Failure>>>& FailedLaunches() {
   return *list;
 }
 
-uint32_t MadeAt(uint64_t position) { return static_cast<uint32_t>(position + 1); }
-
 void NoteFailed(const Unfinished& u, Status status) {
   std::shared_ptr<Failure> root;
   for (uint32_t parent : u.parents)
@@ -100,7 +98,10 @@ bool UnfinishedParents(const LaunchCall& call, uint32_t (&parents)[kParents]) {
   std::fill(parents, parents + kParents, 0);
   size_t num_args = call.program->arguments.size() * static_cast<size_t>(call.num_devices);
   for (size_t i = 0; i < num_args && n < kParents; ++i)
-    if (!call.args[i]->known_ready && call.args[i]->made_at) parents[n++] = call.args[i]->made_at;
+    if (!call.args[i]->known_ready) {
+      uint32_t made_at = call.args[i]->made_at.load(std::memory_order_relaxed);
+      if (made_at) parents[n++] = made_at;
+    }
   return n > 0;
 }
 
@@ -298,7 +299,7 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
   for (size_t i = 0; i < n * call.num_devices; ++i) {
     Value* v = call.outputs[i];
     v->known_ready = all_ready;
-    v->made_at = all_ready ? 0 : MadeAt(call.position);
+    if (all_ready) v->made_at.store(0, std::memory_order_relaxed);
     if (failed)
       Poison(v, failed);
     else

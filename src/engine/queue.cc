@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "base/settings.h"
 #include "engine/counters.h"
 #include "engine/executables.h"
+#include "engine/host_heap.h"
 #include "engine/launch.h"
 #include "engine/runtime.h"
 
@@ -28,6 +30,7 @@ constexpr int64_t kMaxInFlight = 1024;  // the setting's upper bound: the rest i
 // On one CPU nobody runs beside the caller: it runs the entries itself in batches of this size.
 constexpr uint64_t kInlineBatch = 32;
 
+constexpr uint64_t kNobody = ~uint64_t{0};
 constexpr size_t kInlineValues = 12, kInlineHostWords = 16;
 
 // One slot. Written by the thread that holds the ticket, read by the consumer after `sequence` says so. A binary operator
@@ -55,6 +58,9 @@ struct State {
   alignas(64) std::atomic<uint64_t> head{0};     // next to run; written by the lock holder only
   alignas(64) std::atomic<int> busy{0};          // the try-lock: exactly one consumer
   alignas(64) std::atomic<int> asleep{0};        // futex word of the worker
+  // Threads that sleep until `head` gets to a position: the lowest such position, and the futex word that wakes them.
+  alignas(64) std::atomic<uint64_t> wanted{kNobody};
+  std::atomic<int> wakes{0};
   std::atomic<bool> stopped{false};
   bool one_cpu = false;
   std::mutex failures_mu;
@@ -65,11 +71,17 @@ struct State {
 State* const g_state = new State;
 State& S() { return *g_state; }
 
-void FutexWait(std::atomic<int>* word, int expected) {
-  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+void FutexWait(std::atomic<int>* word, int expected, const timespec* timeout = nullptr) {
+  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAIT_PRIVATE, expected, timeout, nullptr, 0);
 }
-void FutexWake(std::atomic<int>* word) {
-  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+void FutexWake(std::atomic<int>* word, int threads = 1) {
+  syscall(SYS_futex, reinterpret_cast<int*>(word), FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
+}
+
+[[gnu::noinline]] void WakeWaiting() {
+  if (S().wanted.exchange(kNobody) == kNobody) return;
+  S().wakes.fetch_add(1);
+  FutexWake(&S().wakes, INT_MAX);
 }
 
 // Sequentially consistent: the worker's last look before it sleeps must not come before its word that it does.
@@ -102,6 +114,7 @@ uint64_t RunCommitted(Value* until, int64_t deadline) {
     }
     RunEntry(e, h);
     S().head.store(++h, std::memory_order_release);
+    if (__builtin_expect(h >= S().wanted.load(std::memory_order_relaxed), 0)) WakeWaiting();
     ++n;
     if (until && until->state.load(std::memory_order_relaxed) != ValueState::kPending) break;
     if (leave()) break;
@@ -112,15 +125,13 @@ uint64_t RunCommitted(Value* until, int64_t deadline) {
 void Work() {
   pthread_setname_np(pthread_self(), "tpu-queue");
   int64_t idle_since = NowNanos();
-  int refused = 0;  // rounds in which another consumer was at work
   while (!S().stopped.load(std::memory_order_relaxed)) {
     if (HasWork()) {
       if (TryLockQueue()) {
         RunCommitted(nullptr, 0);
         UnlockQueue();
-        refused = 0;
       } else {
-        Backoff(refused++);
+        AwaitConsumer(kNobody - 1);
       }
       idle_since = NowNanos();
       continue;
@@ -153,7 +164,7 @@ void WakeWorker() {
 // The worker writes `head` at every entry: look at it only when the last look no longer proves that there is room.
 thread_local uint64_t t_seen_head = 0;
 
-void Fill(Entry& e, const Submission& s, void* heap) {
+void Fill(Entry& e, const Submission& s, uint64_t ticket, void* heap) {
   Program* program = s.program;
   e.program = program;
   e.heap = heap;
@@ -161,7 +172,10 @@ void Fill(Entry& e, const Submission& s, void* heap) {
   size_t num_args = program->arguments.size(), num_outputs = program->outputs.size();
   Value** values = e.values();
   for (size_t i = 0; i < num_args; ++i) values[i] = s.args[i];
-  for (size_t i = 0; i < num_outputs; ++i) values[num_args + i] = s.outputs[i];
+  for (size_t i = 0; i < num_outputs; ++i) {
+    values[num_args + i] = s.outputs[i];
+    s.outputs[i]->made_at.store(MadeAt(ticket), std::memory_order_relaxed);
+  }
   if (auto words = static_cast<size_t>(program->host_words)) std::memcpy(e.host_words(), s.host_words, words * sizeof(uint32_t));
 }
 
@@ -191,11 +205,36 @@ bool DrainUntil(Value* until, int64_t deadline) {
 bool TryLockQueue() {
   return !S().busy.load(std::memory_order_relaxed) && !S().busy.exchange(1, std::memory_order_acquire);
 }
-void UnlockQueue() { S().busy.store(0, std::memory_order_release); }
+void UnlockQueue() {
+  S().busy.store(0, std::memory_order_seq_cst);
+  // Whoever waits for what has not been run may have to run it now.
+  if (S().wanted.load(std::memory_order_seq_cst) != kNobody) WakeWaiting();
+}
+
+void AwaitConsumer(uint64_t position) {
+  int seen = S().wakes.load();
+  uint64_t lowest = S().wanted.load();
+  while (position < lowest && !S().wanted.compare_exchange_weak(lowest, position)) {
+  }
+  if (!S().busy.load() || S().head.load() >= position) return;
+  timespec timeout{0, 50'000'000};
+  FutexWait(&S().wakes, seen, &timeout);
+}
+
+namespace {
+uint64_t Capacity() {
+  static const auto& limit = GetSettings().max_in_flight;
+  return static_cast<uint64_t>(std::clamp<int64_t>(limit.load(std::memory_order_relaxed), 1, kMaxInFlight));
+}
+}  // namespace
+
+uint64_t RoomyPosition() {
+  uint64_t tail = S().tail.load(std::memory_order_relaxed), full = Capacity() - Capacity() / 4;
+  return tail > full ? tail - full : 0;
+}
 
 bool QueueHasRoom() {
-  static const auto& limit = GetSettings().max_in_flight;
-  auto room = static_cast<uint64_t>(std::clamp<int64_t>(limit.load(std::memory_order_relaxed), 1, kMaxInFlight));
+  uint64_t room = Capacity();
   if (S().tail.load(std::memory_order_relaxed) - t_seen_head < room) return true;
   t_seen_head = S().head.load(std::memory_order_acquire);
   return S().tail.load(std::memory_order_relaxed) - t_seen_head < room;
@@ -210,7 +249,7 @@ void Enqueue(const Submission& s) {
     t_seen_head = S().head.load(std::memory_order_acquire);
     if (ticket - t_seen_head >= kRing) Backoff(i);
   }
-  Fill(e, s, heap);
+  Fill(e, s, ticket, heap);
   for (int i = 0; i < s.num_cells; ++i) s.cells[i]->Swap(s.values[i]);
   e.sequence.store(ticket + 1, std::memory_order_seq_cst);
   if (S().one_cpu) {
@@ -235,6 +274,7 @@ void StopQueue(int timeout_ms) {
     if (!WaitOldestLaunch()) Backoff(200);
   S().asleep.store(0);
   FutexWake(&S().asleep);
+  WakeWaiting();
 }
 
 bool QueueStopped() { return S().stopped.load(std::memory_order_relaxed); }
@@ -261,6 +301,7 @@ void DropCaches() {
   for (int i = 0; !TryLockQueue(); ++i) Backoff(i);
   DropHostArguments();
   UnlockQueue();
+  TrimHeap();
 }
 
 void RememberFailure(std::shared_ptr<Failure> failure) {

@@ -36,6 +36,9 @@ bool QueueHasRoom();
 // consumer never precedes its producer, and an old value has lost its cell before the worker counts its holders.
 void Enqueue(const Submission& submission);
 
+// Where the queue has to get to for a caller that found no room: a quarter of it is free then.
+uint64_t RoomyPosition();
+
 // Starts the worker. Once, by the runtime.
 void StartQueue();
 // Stops intake (records then fail) and waits for the queue at most `timeout_ms`, or one entry longer.
@@ -46,11 +49,15 @@ bool QueueStopped();
 // 50 ms: the caller may have been interrupted. False when another consumer is at work.
 bool Drain(Value* until);
 
+// Sleeps while another consumer is at work, until it has run the entries before `position` or leaves, at most 50 ms. May
+// return at any time: ask again.
+void AwaitConsumer(uint64_t position);
+
 // The consumer's lock, for code that looks at launches outside of Drain. Hold it briefly.
 bool TryLockQueue();
 void UnlockQueue();
 
-// Frees what can be made again: the consumer's host arguments.
+// Frees what can be made again, the consumer's host arguments, and gives free memory back to the system.
 void DropCaches();
 
 // Failures that nobody has raised yet.

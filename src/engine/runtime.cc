@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "engine/counters.h"
+#include "engine/host_heap.h"
 #include "engine/launch.h"
 #include "engine/memory.h"
 #include "engine/queue.h"
@@ -157,6 +158,7 @@ Status Runtime::Start() {
     g_bad_fork.store(true);
     pjrt::g_leak_plugin_objects.store(true);
   });
+  if (profile_.host_addressable && s.keep_freed_memory.load()) KeepFreedMemory();
   StartQueue();
   // Said once, so that nobody mistakes the CPU for a TPU. Who has chosen the engine by name knows.
   bool chosen = *s.engine.load() != "auto" || !s.plugin_path.load()->empty();
@@ -189,11 +191,10 @@ Status WaitForBuffer(Value* value) {
   }
   Status error = event->error();
   if (error.ok()) return {};
-  if (value->made_at) {
+  if (uint32_t made_at = value->made_at.load(std::memory_order_relaxed)) {
     // Once its launch has retired, the root of the failure is known.
-    uint64_t now = QueuePosition();
-    TPU_RETURN_IF_ERROR(WaitForQueue(now - (static_cast<uint32_t>(now) - value->made_at)));
-    if (auto failure = FailureOfLaunch(value->made_at)) return Raise(failure);
+    TPU_RETURN_IF_ERROR(WaitForQueue(PositionBehind(made_at, QueuePosition())));
+    if (auto failure = FailureOfLaunch(made_at)) return Raise(failure);
   }
   return context(std::move(error));
 }
@@ -212,9 +213,9 @@ Status Wait(Value* value) {
     if (InBadFork()) return Runtime::Get().status();
     if (!Spin([&] { return !pending(); }, value, 2000)) {
       HostWait wait;
-      int round = 0;
+      uint64_t position = PositionBehind(value->made_at.load(std::memory_order_relaxed), QueuePosition());
       for (int64_t checked = NowNanos(); pending();) {
-        if (!Drain(value)) Backoff(200 + round++);
+        if (!Drain(value)) AwaitConsumer(position);
         if (NowNanos() - checked < 50'000'000) continue;
         checked = NowNanos();
         if (!wait.Continue()) return Interrupted();
@@ -248,7 +249,7 @@ Status WaitForRoom() {
   if (Spin([] { return QueueHasRoom(); }, nullptr, 200)) return {};
   HostWait wait;
   for (int64_t checked = NowNanos(); !QueueHasRoom();) {
-    if (!Drain(nullptr)) sched_yield();
+    if (!Drain(nullptr)) AwaitConsumer(RoomyPosition());
     if (NowNanos() - checked < 50'000'000) continue;
     checked = NowNanos();
     if (!wait.Continue()) return Interrupted();
@@ -320,9 +321,8 @@ Status WaitForQueue(uint64_t position) {
   auto reached = [&] { return QueueReached(position); };
   if (Spin(reached, nullptr, 200)) return {};
   HostWait wait;
-  int round = 0;
   for (int64_t checked = NowNanos(); !reached();) {
-    if (!WaitOldestLaunch()) Backoff(200 + round++);
+    if (!WaitOldestLaunch()) AwaitConsumer(position);
     if (NowNanos() - checked < 50'000'000) continue;
     checked = NowNanos();
     if (!wait.Continue()) return Interrupted();

@@ -15,6 +15,11 @@ namespace tpu::engine {
 
 struct Program;
 
+// An entry's position in the queue as values keep it: its low bits, and never 0 but once in 2^32.
+inline uint32_t MadeAt(uint64_t position) { return static_cast<uint32_t>(position + 1); }
+// The position behind the entry, seen from `now`, a later one.
+inline uint64_t PositionBehind(uint32_t made_at, uint64_t now) { return now - (static_cast<uint32_t>(now) - made_at); }
+
 enum class ValueState : uint8_t {
   kUndefined,  // reads as zeros, allocates nothing
   kPending,    // an entry in the queue will make it
@@ -43,8 +48,8 @@ struct alignas(128) Value {
   std::shared_ptr<Failure> failure;  // kPoisoned
   // Trap checks that the contents depend on and that had not been looked at at launch (engine/traps.h).
   uint32_t trap_epoch = 0;
-  // Low bits of (position of its launch + 1) when the buffer was not ready then, else 0. Set before state becomes kReady.
-  uint32_t made_at = 0;
+  // MadeAt of its entry: set when that is queued, 0 again once the buffer was ready when the launch had returned.
+  std::atomic<uint32_t> made_at{0};
   uint64_t traps = 0;
 
   void IncRef() { refs.fetch_add(1, std::memory_order_relaxed); }

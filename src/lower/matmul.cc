@@ -5,20 +5,6 @@
 namespace tpu::lower {
 namespace {
 
-hlo::Precision PrecisionFor(const Lowering& l, DType dtype) {
-  // Products of bf16 and f16 are exact in the first pass already; more passes only cost time.
-  if (dtype == DType::kBF16 || dtype == DType::kF16) return hlo::Precision::kDefault;
-  if (dtype == DType::kF64 || dtype == DType::kC128) return hlo::Precision::kHighest;
-  switch (l.numerics.matmul_precision) {
-    case Numerics::kHigh:
-      return hlo::Precision::kHigh;
-    case Numerics::kDefault:
-      return hlo::Precision::kDefault;
-    default:
-      return hlo::Precision::kHighest;
-  }
-}
-
 Ints Joined(Ints x, const Ints& y) {
   x.insert(x.end(), y.begin(), y.end());
   return x;

@@ -58,6 +58,10 @@ Value DivideByCount(Builder& b, Value x, double count);
 // The s32 position along `dim` of the first element equal to `extreme` (x reduced over dim), NaN counting as equal.
 Value FirstPosition(Builder& b, Value x, Value extreme, int dim);
 
+// ---- products
+// What the matmul precision setting asks of a product of two arrays of this type.
+hlo::Precision PrecisionFor(const Lowering& l, DType dtype);
+
 // ---- checks
 // Traps when any element of `bad` (i1) is true.
 void TrapIf(Lowering& l, Value bad, ErrorKind kind, const std::string& message);

@@ -59,7 +59,7 @@ def reset_accumulated_memory_stats(device=None) -> None:
 
 
 def empty_cache() -> None:
-    """Drops what is kept for reuse: cached host arguments and memoised values."""
+    """Drops what is kept for reuse, cached host arguments, and gives the CPU engine's free memory back to the system."""
     _C.empty_cache()
 
 
