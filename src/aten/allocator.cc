@@ -11,6 +11,7 @@
 #include "engine/memory.h"
 #include "engine/queue.h"
 #include "engine/runtime.h"
+#include "engine/trace.h"
 
 namespace tpu::aten {
 namespace {
@@ -59,6 +60,7 @@ class Allocator final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t) override {
     if (!engine::Runtime::IsStarted() || engine::InBadFork()) return;
     // Entries that have not run yet hold their arguments.
+    engine::SealTraces();
     ThrowIfError(engine::WaitForQueue(engine::QueuePosition()));
     engine::DropCaches();
   }

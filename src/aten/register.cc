@@ -14,6 +14,7 @@
 #include "aten/recorder.h"
 #include "aten/tensor.h"
 #include "base/hash.h"
+#include "engine/trace.h"
 
 namespace tpu::aten {
 namespace {
@@ -28,6 +29,26 @@ class Kernel final : public c10::OperatorKernel {
  private:
   const OpForm* form_;
 };
+
+// foreach operators: core's own loop over the tensors, which is what every backend has that registers nothing; its records
+// become one program. Made before the operator is registered.
+class ForeachKernel final : public c10::OperatorKernel {
+ public:
+  explicit ForeachKernel(const c10::OperatorHandle& op)
+      : loop_(op.getComputedKernelForDispatchKey(DispatchKey::PrivateUse1)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    engine::ScopedTrace trace;
+    loop_.callBoxed(op, keys, stack);
+  }
+
+ private:
+  c10::SafeKernelFunction loop_;
+};
+
+bool IsForeach(const c10::OperatorHandle& op) {
+  return op.operator_name().name.rfind("aten::_foreach_", 0) == 0 &&
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
+}
 
 // Typed kernels for the signatures that small hot operators have; the boxed one for all others.
 torch::CppFunction KernelFor(const OpForm* form) {
@@ -97,6 +118,11 @@ void RegisterOperators() {
     if (name.name.rfind("aten::", 0) != 0 && name.name.rfind("torch_tpu::", 0) != 0) continue;
     auto op = c10::Dispatcher::singleton().findOp(name);
     if (!op || !op->hasSchema()) continue;
+    if (IsForeach(*op)) {
+      library->impl(c10::toString(name).c_str(),
+                    torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeachKernel>(*op)));
+      continue;
+    }
     auto form = MakeForm(*op);
     bool wanted = Wanted(*op, *form);
     if (!wanted && !OwnKernel(*op)) continue;

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "engine/queue.h"
 #include "engine/runtime.h"
+#include "engine/trace.h"
 
 namespace tpu::aten {
 namespace {
@@ -45,6 +46,7 @@ c10::Stream PoolStream(int device, int priority) {
 int PriorityOf(c10::StreamId id) { return id > 0 && id % 2 == 0 ? -1 : 0; }
 
 void EventRecord::Record(bool timed) {
+  engine::SealTraces();
   position_ = engine::QueuePosition();
   recorded_at_ = NowNanos();
   timed_ = timed;
@@ -67,6 +69,9 @@ void SynchronizeQueue() {
   if (engine::Runtime::IsStarted()) ThrowIfError(engine::Synchronize());
 }
 
-bool QueueIdle() { return !engine::Runtime::IsStarted() || engine::QueueReached(engine::QueuePosition()); }
+bool QueueIdle() {
+  if (engine::Runtime::IsStarted()) engine::SealTraces();
+  return !engine::Runtime::IsStarted() || engine::QueueReached(engine::QueuePosition());
+}
 
 }  // namespace tpu::aten

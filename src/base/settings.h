@@ -18,7 +18,9 @@ namespace tpu {
   TEXT(cpu_plugin, "xla-cpu-pjrt", "xla-cpu-pjrt|fastatomstruct-xla-cpu|lammps-jax-pjrt-cpu",                           \
        "which installed CPU plugin is the CPU engine")                                                                  \
   INT(device_count, 1, "number of devices of the CPU engine: tpu:0 ... tpu:N-1")                                        \
-  TEXT(eager_mode, "strict", "strict|debug", "debug: wait after each operation, so that errors appear at the call")     \
+  TEXT(eager_mode, "strict", "strict|fused|debug",                                                                      \
+       "strict: run each operation at once; fused: run them together; debug: wait after each, errors appear at the call") \
+  INT(fused_records, 4096, "fused eager: the most operations that are recorded before they run")                       \
   TEXT(fallback, "warn", "warn|silent|forbid", "what happens to operators that run on the CPU")                         \
   INT(worker_spin_us, 50, "how long the idle worker spins before it sleeps, microseconds; 0 on one CPU")                \
   INT(max_in_flight, 1024, "entries in the queue before the caller runs them itself")                                   \

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "compile/memory_cache.h"
+#include "engine/compose.h"
 #include "engine/counters.h"
-#include "engine/executables.h"
 #include "engine/queue.h"
 #include "engine/runtime.h"
 #include "lower/lowering.h"
@@ -41,16 +41,25 @@ bool IsContiguous(const graph::RecordResult& r) {
   return true;
 }
 
-// The tables that callers and the consumer read.
-void Describe(const graph::Graph& graph, lower::Lowered&& lowered, Program* p) {
+// The tables that callers and the consumer read, common to programs of one and of several records.
+void Describe(lower::Lowered&& lowered, Program* p) {
   p->name = std::move(lowered.name);
+  p->text = std::move(lowered.text);
   p->host_fields = std::move(lowered.host_fields);
   p->host_words = lowered.host_words;
   p->random_count = lowered.random_count;
   p->aliases = std::move(lowered.aliases);
   p->traps = std::move(lowered.traps);
   for (int a : lowered.arguments) p->arguments.push_back(static_cast<uint16_t>(a));
-  const graph::OpRecord& record = graph.records[0];
+  for (const auto& o : lowered.outputs) {
+    p->outputs.push_back(o.type);
+    p->reserve_bytes += static_cast<int64_t>(o.type.bytes());
+  }
+}
+
+// Where the outputs go.
+void DescribeResults(const graph::OpRecord& record, const std::vector<lower::Lowered::Output>& outputs, Program* p) {
+  p->random = lower::FindRule(record.op)->random;
   for (const graph::RecordResult& r : record.results) {
     ProgramResult result;
     result.tensor = r;
@@ -59,12 +68,9 @@ void Describe(const graph::Graph& graph, lower::Lowered&& lowered, Program* p) {
       result.target = static_cast<int16_t>(target - record.targets.data());
     p->results.push_back(result);
   }
-  for (const auto& o : lowered.outputs) {
-    int16_t target = p->results[o.result].target;
-    p->results[o.result].output = static_cast<int16_t>(p->outputs.size());
-    p->outputs.push_back(o.type);
-    p->output_target.push_back(target);
-    p->reserve_bytes += static_cast<int64_t>(o.type.bytes());
+  for (const auto& o : outputs) {
+    p->results[o.result].output = static_cast<int16_t>(p->output_target.size());
+    p->output_target.push_back(p->results[o.result].target);
   }
 }
 
@@ -75,22 +81,15 @@ std::unique_ptr<Program> Unsupported(std::string why) {
   return p;
 }
 
-Result<std::unique_ptr<Program>> Compile(const graph::Graph& graph) {
-  const Runtime& runtime = Runtime::Started();
-  auto lowered = lower::LowerGraph(graph, runtime.profile());
+Result<std::unique_ptr<Program>> Lower(const graph::Graph& graph) {
+  auto lowered = lower::LowerGraph(graph, Runtime::Started().profile());
   if (!lowered.ok()) {
     if (lowered.status().kind() == ErrorKind::kNotImplemented) return Unsupported(lowered.status().message());
     return lowered.status();
   }
-  if (GetSettings().explain.load(std::memory_order_relaxed) > 1) WriteLogLine(lowered->text);
-  Count(g_counters.compiles);
-  auto executable = runtime.client().Compile(lowered->text, runtime.client().DefaultCompileOptions());
-  if (!executable.ok()) return std::move(executable).status().WithContext("compiling " + lowered->name);
   auto p = std::make_unique<Program>();
-  p->executable = std::move(*executable);
-  p->temp_bytes = p->executable.memory_stats().temp_bytes;
-  Describe(graph, std::move(*lowered), p.get());
-  p->reserve_bytes += p->temp_bytes;
+  DescribeResults(graph.records[0], lowered->outputs, p.get());
+  Describe(std::move(*lowered), p.get());
   return p;
 }
 
@@ -113,10 +112,24 @@ Result<Program*> BuildProgram(const Fingerprint& fingerprint, const graph::KeyWr
   }
   return Cache().FindOrBuild(fingerprint, key.words(), key.size(), [&]() -> Result<std::unique_ptr<Program>> {
     if (!unsupported.empty()) return Unsupported(unsupported);
-    auto p = Compile(graph);
-    if (p.ok() && !(*p)->unsupported) NoteLoaded(p->get());
-    return p;
+    return Lower(graph);
   });
+}
+
+Result<std::unique_ptr<Program>> BuildComposite(Composition composition) {
+  auto p = std::make_unique<Program>();
+  p->composition = std::make_unique<const Composition>(std::move(composition));
+  auto lowered = lower::LowerGraph(GraphOf(*p), Runtime::Started().profile());
+  if (!lowered.ok()) return lowered.status();
+  Describe(std::move(*lowered), p.get());
+  return p;
+}
+
+graph::Graph GraphOf(const Program& program) {
+  if (program.composition) return Compose(*program.composition);
+  graph::Graph graph = graph::Decode(program.key.data(), program.key.size());
+  for (const ProgramResult& r : program.results) graph.records[0].results.push_back(r.tensor);
+  return graph;
 }
 
 std::string ExplainLastMiss() { return LastMiss(); }

@@ -10,12 +10,12 @@ namespace tpu::engine {
 
 #define TPU_COUNTERS(X) \
   X(records)            \
-  X(hits)               \
   X(misses)             \
   X(compiles)           \
   X(reloads)            \
   X(evictions)          \
   X(launches)           \
+  X(composed)           \
   X(launches_by_caller) \
   X(donated)            \
   X(vetoed)             \

@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/settings.h"
+#include "engine/build.h"
 #include "engine/counters.h"
 #include "engine/queue.h"
 #include "engine/runtime.h"
-#include "graph/key.h"
 
 namespace tpu::engine {
 namespace {
@@ -22,27 +24,57 @@ std::vector<Program*>& Loaded() {
   return *list;
 }
 
-}  // namespace
-
-Status Reload(Program* program) {
-  graph::Graph graph = graph::Decode(program->key.data(), program->key.size());
-  for (const ProgramResult& r : program->results) graph.records[0].results.push_back(r.tensor);
-  const Runtime& runtime = Runtime::Started();
-  auto lowered = lower::LowerGraph(graph, runtime.profile());
-  if (!lowered.ok()) return lowered.status();
-  auto executable = runtime.client().Compile(lowered->text, runtime.client().DefaultCompileOptions());
-  if (!executable.ok()) return executable.status();
-  program->executable = std::move(*executable);
-  Count(g_counters.reloads);
-  NoteLoaded(program);
-  return {};
-}
-
 void NoteLoaded(Program* program) {
   program->last_used = std::max(program->last_used, QueuePosition());
   std::lock_guard<std::mutex> lock(g_mu);
   Loaded().push_back(program);
   g_loaded.store(static_cast<int64_t>(Loaded().size()), std::memory_order_relaxed);
+}
+
+Result<pjrt::LoadedExecutable> Compile(Program* program) {
+  const Runtime& runtime = Runtime::Started();
+  std::string text = std::exchange(program->text, {});
+  if (text.empty()) {
+    auto lowered = lower::LowerGraph(GraphOf(*program), runtime.profile());
+    if (!lowered.ok()) return lowered.status();
+    text = std::move(lowered->text);
+  }
+  if (GetSettings().explain.load(std::memory_order_relaxed) > 1) WriteLogLine(text);
+  auto executable = runtime.client().Compile(text, runtime.client().DefaultCompileOptions());
+  if (!executable.ok()) return std::move(executable).status().WithContext("compiling " + program->name);
+  return executable;
+}
+
+// One of these for each of a few programs: who compiles one program holds up few others.
+std::mutex& CompileMutex(const Program* program) {
+  constexpr size_t kMutexes = 64;
+  static auto* mutexes = new std::mutex[kMutexes];
+  return mutexes[reinterpret_cast<uintptr_t>(program) / sizeof(Program) % kMutexes];
+}
+
+}  // namespace
+
+Status EnsureLoaded(Program* program) {
+  std::lock_guard<std::mutex> lock(CompileMutex(program));
+  if (program->loaded.load(std::memory_order_acquire)) return {};
+  Count(g_counters.compiles);
+  auto executable = Compile(program);
+  if (!executable.ok()) return executable.status();
+  program->temp_bytes = executable->memory_stats().temp_bytes;
+  program->reserve_bytes += program->temp_bytes;
+  program->executable = std::move(*executable);
+  NoteLoaded(program);
+  program->loaded.store(true, std::memory_order_release);
+  return {};
+}
+
+Status Reload(Program* program) {
+  auto executable = Compile(program);
+  if (!executable.ok()) return executable.status();
+  Count(g_counters.reloads);
+  program->executable = std::move(*executable);
+  NoteLoaded(program);
+  return {};
 }
 
 bool EvictionWanted() {

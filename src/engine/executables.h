@@ -7,10 +7,10 @@
 
 namespace tpu::engine {
 
-// Lowers and compiles `program->key` once more. Consumer only.
+// Compiles the program when nobody has yet. Any thread; one compiles, the others wait for it.
+Status EnsureLoaded(Program* program);
+// Compiles once more what has been evicted. Consumer only.
 Status Reload(Program* program);
-// Called by whoever has loaded program->executable, before others can see the program.
-void NoteLoaded(Program* program);
 
 // True when more are loaded than the setting max_executables allows.
 bool EvictionWanted();

@@ -36,12 +36,11 @@ void Put(uint32_t* w, T v) {
 
 }  // namespace
 
-void PackHostWords(const Program& program, const uint64_t* raw, uint64_t seed, uint64_t offset, uint32_t* words) {
+void PackHostWords(const Program& program, const uint64_t* raw, uint32_t* words) {
   for (const lower::HostField& f : program.host_fields) {
     uint32_t* w = words + f.word;
     DType from = f.from;
-    uint64_t bits = f.source == lower::HostField::kRaw ? raw[f.raw] : f.source == lower::HostField::kSeed ? seed : offset;
-    if (f.source != lower::HostField::kRaw) from = DType::kU64;
+    uint64_t bits = raw[f.raw];
     switch (f.to) {
       case DType::kF32:
         Put(w, from == DType::kI64 ? static_cast<float>(static_cast<int64_t>(bits)) : static_cast<float>(ToDouble(bits, from)));

@@ -7,7 +7,7 @@
 
 namespace tpu::engine {
 
-// Writes program.host_words words. `raw` are the record's raw host values.
-void PackHostWords(const Program& program, const uint64_t* raw, uint64_t seed, uint64_t offset, uint32_t* words);
+// Writes program.host_words words. `raw` are the raw host values of its records in order, seeds and counters included.
+void PackHostWords(const Program& program, const uint64_t* raw, uint32_t* words);
 
 }  // namespace tpu::engine

@@ -228,6 +228,7 @@ struct Arguments {
           buffers.push_back(zeros.back().get());
           break;
         }
+        case ValueState::kTraced:
         case ValueState::kPending:
           CheckFailed(__FILE__, __LINE__, "a consumer came before its producer");
         case ValueState::kReady:

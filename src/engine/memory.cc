@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "engine/queue.h"
 #include "engine/runtime.h"
+#include "engine/trace.h"
 
 namespace tpu::engine {
 namespace {
@@ -139,6 +140,7 @@ Status ReserveSlow(int device, int64_t bytes, int64_t limit) {
   Account& a = g_accounts[device];
   auto fits = [&] { return a.reserved() + bytes <= limit; };
   // Entries still in the queue hold their arguments; a drain may free most of what is reserved.
+  SealTraces();
   (void)WaitForQueue(QueuePosition());
   if (fits()) return {};
   a.retries.fetch_add(1, std::memory_order_relaxed);

@@ -175,6 +175,8 @@ void Fill(Entry& e, const Submission& s, uint64_t ticket, void* heap) {
   for (size_t i = 0; i < num_outputs; ++i) {
     values[num_args + i] = s.outputs[i];
     s.outputs[i]->made_at.store(MadeAt(ticket), std::memory_order_relaxed);
+    // Not before the ticket is taken: who reads this may queue what depends on it.
+    s.outputs[i]->state.store(ValueState::kPending, std::memory_order_release);
   }
   if (auto words = static_cast<size_t>(program->host_words)) std::memcpy(e.host_words(), s.host_words, words * sizeof(uint32_t));
 }

@@ -19,6 +19,7 @@
 #include "engine/launch.h"
 #include "engine/memory.h"
 #include "engine/queue.h"
+#include "engine/trace.h"
 #include "engine/traps.h"
 #include "pjrt/buffer.h"
 #include "pjrt/search.h"
@@ -206,8 +207,22 @@ Status RefuseAfterShutdown() {
   return RuntimeError("the tpu device has been shut down");
 }
 
+Status WaitUntilSealed(Value* value) {
+  auto traced = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kTraced; };
+  if (!traced()) return {};
+  SealTraces();
+  if (!traced()) return {};
+  HostWait wait;  // for another thread's foreach
+  for (int round = 0; traced(); ++round) {
+    Backoff(200 + round);
+    if (round % 256 == 255 && !wait.Continue()) return Interrupted();
+  }
+  return {};
+}
+
 Status Wait(Value* value) {
   if (__builtin_expect(QueueStopped(), 0)) RestUnlessMain();
+  if (__builtin_expect(AnyTraced(), 0)) TPU_RETURN_IF_ERROR(WaitUntilSealed(value));
   auto pending = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kPending; };
   if (pending()) {
     if (InBadFork()) return Runtime::Get().status();
@@ -332,6 +347,7 @@ Status WaitForQueue(uint64_t position) {
 
 Status Synchronize() {
   if (!Runtime::IsStarted()) return {};
+  SealTraces();
   TPU_RETURN_IF_ERROR(WaitForQueue(QueuePosition()));
   ResolveAllTraps();
   if (auto failure = TakeFailure()) return Raise(failure);
@@ -340,6 +356,7 @@ Status Synchronize() {
 
 void Shutdown() {
   if (!Runtime::IsStarted() || InBadFork()) return;
+  SealTraces();
   StopQueue(static_cast<int>(GetSettings().exit_timeout_ms.load()));
   // Other threads that are on their way out of here shall come by once more, and rest.
   if (ThreadsWithValues() > 2) std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -22,6 +22,7 @@ inline uint64_t PositionBehind(uint32_t made_at, uint64_t now) { return now - (s
 
 enum class ValueState : uint8_t {
   kUndefined,  // reads as zeros, allocates nothing
+  kTraced,     // recorded in a trace that has not been sealed (engine/trace.h)
   kPending,    // an entry in the queue will make it
   kReady,      // has a buffer, which may itself still be computed by the plugin
   kPoisoned,   // reading it raises `failure`

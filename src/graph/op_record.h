@@ -3,6 +3,7 @@
 // run-time values appear as indices of raw host values.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,7 +100,7 @@ struct OpRecord {
     size_t first = static_cast<size_t>(first_target_result);
     return k >= first && k - first < targets.size() ? &targets[k - first] : nullptr;
   }
-  int num_raw = 0;                   // raw host values before the random seed
+  int num_raw = 0;                   // raw host values; a random operator's seed and first counter come behind them
 };
 
 // A sealed sequence of records with its argument types. Strict eager seals after each: a graph of one.
@@ -107,6 +108,8 @@ struct Graph {
   uint64_t numerics = 0;
   std::vector<TensorType> arguments;
   std::vector<OpRecord> records;
+  // The results that leave the program, by their number among the results of all records, ascending. Else all do.
+  std::optional<std::vector<int>> live;
 };
 
 // One line a record, for messages and `explain`.

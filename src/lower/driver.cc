@@ -2,6 +2,7 @@
 #include "lower/driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lower/cast.h"
 #include "lower/view_access.h"
@@ -12,7 +13,7 @@ namespace {
 int WordsOf(DType dtype) { return static_cast<int>((ItemSize(dtype) + 3) / 4); }
 
 bool SameField(const HostField& a, const HostField& b) {
-  return a.source == b.source && a.raw == b.raw && a.from == b.from && a.to == b.to;
+  return a.raw == b.raw && a.from == b.from && a.to == b.to;
 }
 
 hlo::Ints Order(const int8_t* order, int rank) { return hlo::Ints(order, order + rank); }
@@ -71,6 +72,7 @@ Result<Lowered> Driver::Run() {
 }
 
 void Driver::LowerRecord(size_t index) {
+  record_ = index;
   const graph::OpRecord& record = graph_.records[index];
   const Rule* rule = FindRule(record.op);
   if (!rule) {
@@ -96,6 +98,7 @@ void Driver::LowerRecord(size_t index) {
   for (size_t k = 0; k < record.results.size() && b_.ok(); ++k) {
     if (!record.results[k].defined) {
       made_.push_back({});
+      origin_.push_back(-1);
       continue;
     }
     hlo::Value value = lowering.results_[k];
@@ -105,7 +108,8 @@ void Driver::LowerRecord(size_t index) {
     }
     WriteResult(index, k, value);
   }
-  raw_base_ += record.num_raw;
+  raw_base_ += record.num_raw + (rule->random ? 2 : 0);
+  out_.random_count += std::exchange(record_count_, 0);
 }
 
 hlo::Value Driver::ValueOf(int number) {
@@ -131,18 +135,21 @@ hlo::Value Driver::Read(const graph::Operand& operand) {
 void Driver::WriteResult(size_t index, size_t k, hlo::Value value) {
   const graph::OpRecord& record = graph_.records[index];
   const graph::RecordResult& result = record.results[k];
+  int origin = -1;
   if (const graph::Target* target = record.target(k)) {
     value = WriteTarget(*target, value);
-    int argument = target->operand.value;
-    if (argument >= 0 && argument < static_cast<int>(arguments_.size())) {
-      alias_candidates_.emplace_back(argument, static_cast<int>(outputs_.size()));
-    }
+    const int old = target->operand.value, first_made = static_cast<int>(arguments_.size());
+    origin = old < first_made ? old : origin_[static_cast<size_t>(old - first_made)];
   } else {
     int8_t order[kMaxRank];
     MemoryOrder(result, order);
     value = b_.Transpose(value, Order(order, result.rank));
   }
+  const int number = static_cast<int>(made_.size());
   made_.push_back(value);
+  origin_.push_back(origin);
+  if (graph_.live && !std::binary_search(graph_.live->begin(), graph_.live->end(), number)) return;
+  if (origin >= 0) alias_candidates_.emplace_back(origin, static_cast<int>(outputs_.size()));
   out_.outputs.push_back({b_.type(value), static_cast<int>(index), static_cast<int>(k)});
   outputs_.push_back(value);
 }
@@ -164,7 +171,7 @@ hlo::Value Driver::WriteTarget(const graph::Target& target, hlo::Value value) {
 
 hlo::Value Driver::HostRaw(int raw, DType from, DType to) {
   HostField field;
-  field.raw = static_cast<int16_t>(raw_base_ + raw);
+  field.raw = raw_base_ + raw;
   field.from = from;
   field.to = to;
   return Host(field);
@@ -174,7 +181,7 @@ hlo::Value Driver::Host(HostField field) {
   for (size_t i = 0; i < out_.host_fields.size(); ++i) {
     if (SameField(out_.host_fields[i], field)) return host_values_[i];
   }
-  field.word = static_cast<int16_t>(out_.host_words);
+  field.word = out_.host_words;
   out_.host_words += WordsOf(field.to);
   out_.host_fields.push_back(field);
   host_values_.push_back(b_.Declare(TensorType::Scalar(field.to)));
@@ -221,18 +228,13 @@ std::pair<hlo::Value, hlo::Value> Driver::Words(hlo::Value u64) {
 }
 
 std::pair<hlo::Value, hlo::Value> Driver::RandomKey() {
-  HostField field;
-  field.source = HostField::kSeed;
-  field.to = DType::kU64;
-  return Words(Host(field));
+  return Words(HostRaw(graph_.records[record_].num_raw, DType::kU64, DType::kU64));
 }
 
 std::pair<hlo::Value, hlo::Value> Driver::TakeCounters(int64_t count) {
-  HostField field;
-  field.source = HostField::kOffset;
-  field.to = DType::kU64;
-  hlo::Value first = b_.Binary("add", Host(field), out_.random_count);
-  out_.random_count += count;
+  hlo::Value first = HostRaw(graph_.records[record_].num_raw + 1, DType::kU64, DType::kU64);
+  first = b_.Binary("add", first, record_count_);
+  record_count_ += count;
   return Words(first);
 }
 

@@ -24,7 +24,7 @@ class Driver {
   hlo::Value Read(const graph::Operand& operand);
   // A host value as a rank-0 value of `field.to`; equal fields are one value.
   hlo::Value Host(HostField field);
-  // A raw host value of the current record. `from`, `to` as in HostField.
+  // A raw host value of the current record, by its number there. `from`, `to` as in HostField.
   hlo::Value HostRaw(int raw, DType from, DType to);
 
   void AddTrap(hlo::Value bad, ErrorKind kind, std::string message);
@@ -47,10 +47,13 @@ class Driver {
   std::string context_;
   std::vector<hlo::Value> arguments_;     // by graph argument number; invalid where unused
   std::vector<hlo::Value> made_;          // results of earlier records
+  std::vector<int> origin_;               // parallel to made_: the argument that the result is a new value of, or -1
   std::vector<hlo::Value> outputs_, traps_;
   std::vector<hlo::Value> host_values_;   // parallel to out_.host_fields
   std::vector<std::pair<int, int>> alias_candidates_;  // graph argument, output
   int raw_base_ = 0;                      // raw host values of earlier records
+  size_t record_ = 0;                     // the current record
+  int64_t record_count_ = 0;              // random counters that the current record has taken
 };
 
 // The dimensions of a fresh result by falling stride: the memory order of its value. Row-major results (sizes of 1 do

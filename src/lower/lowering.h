@@ -17,11 +17,10 @@ namespace tpu::lower {
 
 // A word (or two, four) of the packed host argument: which raw host value, converted to which type.
 struct HostField {
-  enum Source : uint8_t { kRaw, kSeed, kOffset } source = kRaw;
-  int16_t raw = 0;               // kRaw: index
-  DType from = DType::kI64;      // kRaw: how the raw bits are to be read: kI64, kF64, kC128 (two raws)
+  int32_t raw = 0;               // index of the raw host value
+  DType from = DType::kI64;      // how the raw bits are to be read: kI64, kU64, kF64, kC128 (two raws)
   DType to = DType::kI32;        // type in the program; decides the number of words
-  int16_t word = 0;              // position in the ui32 argument
+  int32_t word = 0;              // position in the ui32 argument
 };
 
 // What one s32 of the trap result means. 0 is no error; a bad value v is encoded as v + 1 when v >= 0, else v.
@@ -46,7 +45,7 @@ struct Lowered {
     int argument, output;              // program argument -> program output
   };
   std::vector<Alias> aliases;
-  int64_t random_count = 0;            // counters drawn from the generator
+  int64_t random_count = 0;            // counters drawn from the generator, by all records
   std::string name;                    // operator names, for errors and profiles
 };
 

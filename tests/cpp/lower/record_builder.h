@@ -289,18 +289,16 @@ class RecordBuilder {
     std::vector<uint32_t> words(static_cast<size_t>(lowered.host_words));
     for (const HostField& f : lowered.host_fields) {
       HostTensor value = HostTensor::Zeros(TensorType::Scalar(f.to));
-      if (f.source == HostField::kRaw) {
-        uint64_t re = raws_[static_cast<size_t>(f.raw)];
-        double real, imag = 0;
-        std::memcpy(&real, &re, 8);
-        if (f.from == DType::kC128) std::memcpy(&imag, &raws_[static_cast<size_t>(f.raw) + 1], 8);
-        if (f.from == DType::kI64)
-          value.SetInt(0, static_cast<int64_t>(re));
-        else
-          value.Set(0, {real, imag});
-      } else {
-        value.SetInt(0, static_cast<int64_t>(f.source == HostField::kSeed ? seed : offset));
-      }
+      // A random operator's seed and first counter stand behind its own raw values.
+      const auto at = static_cast<size_t>(f.raw);
+      const uint64_t re = at < raws_.size() ? raws_[at] : at == raws_.size() ? seed : offset;
+      double real, imag = 0;
+      std::memcpy(&real, &re, 8);
+      if (f.from == DType::kC128) std::memcpy(&imag, &raws_[at + 1], 8);
+      if (f.from == DType::kI64 || f.from == DType::kU64)
+        value.SetInt(0, static_cast<int64_t>(re));
+      else
+        value.Set(0, {real, imag});
       std::memcpy(&words[static_cast<size_t>(f.word)], value.bytes.data(), value.bytes.size());
     }
     return words;
