@@ -22,6 +22,7 @@
 #include "aten/tensor.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "engine/capture.h"
 #include "engine/counters.h"
 #include "engine/runtime.h"
 
@@ -44,6 +45,7 @@ Registry& TheRegistry() {
 
 // Counts, warns or refuses.
 void Announce(const std::string& name, const std::string& why) {
+  if (engine::Capturing()) ThrowIfError(engine::BreakCapture(name + " has no program (" + why + ")"));
   const std::string& mode = *GetSettings().fallback.load(std::memory_order_acquire);
   TORCH_CHECK_NOT_IMPLEMENTED(mode != "forbid", name, " has no program for the tpu device (", why,
                               ") and the setting fallback=forbid keeps it from running on the CPU");

@@ -11,6 +11,7 @@ void InitPjrt(pybind11::module_& m);
 void InitLower(pybind11::module_& m);
 void InitEngine(pybind11::module_& m);
 void InitAten(pybind11::module_& m);
+void InitCompile(pybind11::module_& m);
 
 using ReleaseGil = pybind11::call_guard<pybind11::gil_scoped_release>;
 

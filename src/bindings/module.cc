@@ -24,4 +24,5 @@ PYBIND11_MODULE(_C, m) {
   InitLower(m);
   InitEngine(m);
   InitAten(m);
+  InitCompile(m);
 }

@@ -2,6 +2,7 @@
 #include "engine/corridor.h"
 
 #include "engine/build.h"
+#include "engine/capture.h"
 #include "engine/counters.h"
 #include "engine/executables.h"
 #include "engine/host_words.h"
@@ -28,9 +29,10 @@ Status SealArguments(const Record& record) {
   return {};
 }
 
-void Draw(const Program& program, const CorridorHooks& hooks, Record* record) {
+// A callable draws when it is called.
+void Draw(const Program& program, const CorridorHooks& hooks, const Trace* trace, Record* record) {
   uint64_t seed = 0, offset = 0;
-  if (program.random_count) hooks.draw(hooks.context, program.random_count, &seed, &offset);
+  if (program.random_count && !(trace && trace->capturing())) hooks.draw(hooks.context, program.random_count, &seed, &offset);
   record->raw.push_back(seed);
   record->raw.push_back(offset);
 }
@@ -62,8 +64,8 @@ Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* res
 
   // run: reserve, draw random numbers, make the results.
   int device = record->device;
-  TPU_RETURN_IF_ERROR(Reserve(device, program->reserve_bytes));
-  if (__builtin_expect(program->random, 0)) Draw(*program, hooks, record);
+  if (!trace || !trace->capturing()) TPU_RETURN_IF_ERROR(Reserve(device, program->reserve_bytes));
+  if (__builtin_expect(program->random, 0)) Draw(*program, hooks, trace, record);
 
   // bind: the results are pending values; targets swap them in, the rest goes to the caller.
   InlineVector<Value*, 4> outputs, published;

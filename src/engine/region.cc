@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/log.h"
 #include "engine/build.h"
 #include "engine/executables.h"
 
@@ -48,7 +47,8 @@ size_t KnownRegions() {
   return T().regions.size();
 }
 
-Program* ProgramOf(Region& region, Composition composition) {
+Result<Program*> ProgramOf(Region& region, Composition composition) {
+  std::lock_guard<std::mutex> lock(region.mu);
   for (Program* p : region.programs)
     if (Serves(*p, composition.live)) return p;
   if (!region.programs.empty()) {  // one that serves both
@@ -58,11 +58,8 @@ Program* ProgramOf(Region& region, Composition composition) {
     composition.live = std::move(both);
   }
   auto built = BuildComposite(std::move(composition));
-  Status status = built.ok() ? EnsureLoaded(built->get()) : built.status();
-  if (!status.ok()) {
-    Log(LogLevel::kWarning, "a region of records runs one by one: " + status.message());
-    return nullptr;
-  }
+  if (!built.ok()) return built.status();
+  TPU_RETURN_IF_ERROR(EnsureLoaded(built->get()));
   region.programs.push_back(built->release());
   return region.programs.back();
 }

@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "engine/capture.h"
 #include "engine/counters.h"
 #include "engine/host_heap.h"
 #include "engine/launch.h"
@@ -210,6 +211,7 @@ Status RefuseAfterShutdown() {
 Status WaitUntilSealed(Value* value) {
   auto traced = [&] { return value->state.load(std::memory_order_acquire) == ValueState::kTraced; };
   if (!traced()) return {};
+  if (Capturing()) return BreakCapture("a value is needed on the host");
   SealTraces();
   if (!traced()) return {};
   HostWait wait;  // for another thread's foreach

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/cpu.h"
+#include "base/log.h"
 #include "base/settings.h"
+#include "engine/capture.h"
 #include "engine/counters.h"
 #include "engine/executables.h"
 #include "engine/host_words.h"
@@ -64,7 +65,10 @@ size_t PeriodOf(const std::vector<const Program*>& parts) {
 
 }  // namespace
 
-Trace::~Trace() { Seal(); }
+Trace::~Trace() {
+  Seal();
+  Clear();
+}
 
 // ---- values by number
 
@@ -101,6 +105,12 @@ int32_t Trace::NumberOf(Value* value) {
 
 void Trace::SealBefore(const TracedRecord& r) {
   const uint64_t numerics = r.program->key[0], thread = ThreadId();
+  if (capturing()) {
+    if (parts_.empty()) return;
+    if (numerics != numerics_) (void)Break("a change of the matmul precision");
+    if (r.record->device != device_) (void)Break("work on several devices");
+    return;
+  }
   const bool other_thread = std::exchange(last_thread_, thread) != thread;
   if (parts_.empty()) return;
   static const auto& limit = GetSettings().fused_records;
@@ -143,12 +153,13 @@ void Trace::Append(const TracedRecord& r) {
   }
   first_raw_.push_back(raw_.size());
   raw_.insert(raw_.end(), r.record->raw.begin(), r.record->raw.end());
+  if (capturing() && r.program->random) draws_.push_back({raw_.size() - 2, r.program->random_count});
   for (size_t i = 0; i < r.program->outputs.size(); ++i) {
     Insert(r.outputs[i], ~static_cast<int32_t>(made_.size()));
     made_.push_back(r.outputs[i]);
   }
   for (int i = 0; i < r.num_cells; ++i) r.cells[i]->Swap(r.values[i]);
-  if (kind_ == kScoped) return;
+  if (kind_ != kFused) return;
   rolling_.push_back(hasher_.Finish());
   if (EndingAt(rolling_.back()) == Ending::kEnd) Seal();
 }
@@ -167,22 +178,45 @@ Program* Trace::ComposedProgram() {
   ++region.seen;
   if (region.refused || (kind_ == kFused && region.seen < 2)) return nullptr;
   const bool first = region.programs.empty();
-  Program* program = ProgramOf(region, {parts_, operands_, LiveValues(), static_cast<int>(arguments_.size())});
-  if (!program)
+  auto program = ProgramOf(region, {parts_, operands_, LiveValues(), static_cast<int>(arguments_.size())});
+  if (!program.ok()) {
+    Log(LogLevel::kWarning, "a region of records runs one by one: " + program.status().message());
     region.refused = true;
-  else if (first && kind_ == kFused)
+    return nullptr;
+  }
+  if (first && kind_ == kFused)
     LearnEnding(rolling_);
-  return program;
+  return *program;
 }
 
 void Trace::Seal() {
-  if (parts_.empty()) return;
+  if (parts_.empty() || capturing()) return;
   Program* program = parts_.size() == 1 ? nullptr : ComposedProgram();
   if (program)
     RunComposed(program);
   else
     RunParts();
   Clear();
+}
+
+Result<Program*> Trace::ProgramFor(std::vector<int32_t> made) {
+  std::sort(made.begin(), made.end());
+  made.erase(std::unique(made.begin(), made.end()), made.end());
+  Region& region = RegionOf(hasher_.Finish(), key_);
+  ++region.seen;
+  return ProgramOf(region, {parts_, operands_, std::move(made), static_cast<int>(arguments_.size())});
+}
+
+Status Trace::Break(std::string why) {
+  if (broken_.empty()) broken_ = std::move(why);
+  return RuntimeError("not possible in a compiled graph: " + broken_);
+}
+
+bool Trace::Holds(const Value* value, int32_t* number) const {
+  if (slots_.empty()) return false;
+  const Slot& s = const_cast<Trace*>(this)->Find(value);
+  *number = s.number;
+  return s.epoch == epoch_;
 }
 
 void Trace::RunComposed(Program* program) {
@@ -192,9 +226,14 @@ void Trace::RunComposed(Program* program) {
   for (int32_t made : program->composition->live) outputs.push_back(std::exchange(made_[static_cast<size_t>(made)], nullptr));
   std::vector<uint32_t> words(static_cast<size_t>(program->host_words));
   PackHostWords(*program, raw_.data(), words.data());
-  if (program->temp_bytes) AddReserved(device_, program->temp_bytes);
+  Hand({program, args.data(), outputs.data(), words.data(), device_, nullptr, nullptr, 0});
+}
+
+void Trace::Hand(const Submission& s) {
+  for (size_t o = 0; o < s.program->outputs.size(); ++o) s.outputs[o]->CountBytes();
+  if (s.program->temp_bytes) AddReserved(device_, s.program->temp_bytes);
   MakeRoom();
-  Enqueue({program, args.data(), outputs.data(), words.data(), device_, nullptr, nullptr, 0});
+  Enqueue(s);
 }
 
 void Trace::RunParts() {
@@ -229,9 +268,7 @@ void Trace::RunParts() {
     }
     words.resize(static_cast<size_t>(program->host_words));
     PackHostWords(*program, raw_.data() + first_raw_[i], words.data());
-    if (program->temp_bytes) AddReserved(device_, program->temp_bytes);
-    MakeRoom();
-    Enqueue({program, args.data(), outputs, words.data(), device_, nullptr, nullptr, 0});
+    Hand({program, args.data(), outputs, words.data(), device_, nullptr, nullptr, 0});
   }
   std::fill(made_.begin(), made_.end(), nullptr);
   for (size_t a = 0; a < used.size(); ++a)
@@ -239,6 +276,7 @@ void Trace::RunParts() {
 }
 
 void Trace::Clear() {
+  if (!parts_.empty()) g_open.fetch_sub(1);
   for (Value* v : arguments_)
     if (v) v->DecRef();
   for (Value* v : made_)
@@ -252,7 +290,6 @@ void Trace::Clear() {
   first_raw_.clear();
   rolling_.clear();
   ++epoch_;
-  g_open.fetch_sub(1);
 }
 
 // ---- the traces of the process
@@ -291,10 +328,16 @@ void SealTraces() {
 
 bool AnyTraced() { return g_open.load(std::memory_order_relaxed) != 0; }
 
+Trace* ExchangeScopedTrace(Trace* trace) { return std::exchange(t_scoped, trace); }
+
+bool Capturing() { return t_scoped && t_scoped->capturing(); }
+
+Status BreakCapture(std::string why) { return t_scoped->Break(std::move(why)); }
+
 ScopedTrace::ScopedTrace() {
   if (CurrentTrace()) return;
   active_ = true;
-  outer_ = std::exchange(t_scoped, &trace_);
+  outer_ = ExchangeScopedTrace(&trace_);
 }
 
 ScopedTrace::~ScopedTrace() {

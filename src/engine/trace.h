@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/hash.h"
@@ -13,6 +14,7 @@
 #include "engine/cell.h"
 #include "engine/corridor.h"
 #include "engine/program.h"
+#include "engine/queue.h"
 #include "engine/value.h"
 
 namespace tpu::engine {
@@ -32,6 +34,11 @@ class Trace {
   enum Kind {
     kFused,   // learns: a program of all from the second time on
     kScoped,  // one program at once
+    kCapture,  // never sealed: engine/capture.h makes a callable of it
+  };
+  struct RandomDraw {
+    size_t raw;  // where the seed and the first counter stand among the raw host values
+    int64_t count;
   };
   explicit Trace(Kind kind) : kind_(kind) {}
   ~Trace();
@@ -42,6 +49,20 @@ class Trace {
   size_t size() const { return parts_.size(); }
   // An argument of `r` that another trace holds, or null.
   Value* Foreign(const TracedRecord& r);
+  bool capturing() const { return kind_ == kCapture; }
+
+  // ---- for captures
+  // The number of an argument, which it becomes if it is new.
+  int32_t NumberOf(Value* value);
+  // Whether it is an argument or, with a negative number, made here.
+  bool Holds(const Value* value, int32_t* number) const;
+  // The program of all records whose outputs contain the values made of these numbers.
+  Result<Program*> ProgramFor(std::vector<int32_t> made);
+  Value* argument(size_t number) const { return arguments_[number]; }
+  const std::vector<uint64_t>& raw() const { return raw_; }
+  const std::vector<RandomDraw>& draws() const { return draws_; }
+  const std::string& broken() const { return broken_; }
+  Status Break(std::string why);
 
  private:
   struct Slot {
@@ -51,7 +72,6 @@ class Trace {
   };
 
   Slot& Find(const Value* value);
-  int32_t NumberOf(Value* value);
   void Insert(const Value* value, int32_t number);
   void Grow();
   void SealBefore(const TracedRecord& r);
@@ -59,6 +79,7 @@ class Trace {
   std::vector<int32_t> LiveValues() const;
   void RunComposed(Program* program);
   void RunParts();
+  void Hand(const Submission& s);
   void Clear();
 
   const Kind kind_;
@@ -72,6 +93,8 @@ class Trace {
   std::vector<Value*> arguments_, made_;  // a reference each
   std::vector<uint64_t> raw_;
   std::vector<size_t> first_raw_;         // of each part
+  std::vector<RandomDraw> draws_;         // of a capture, which does not draw
+  std::string broken_;
   std::vector<Fingerprint> rolling_;      // of the first records, after each record
   size_t seal_at_ = 0;                    // not 0: the period that the records seem to have
   int sealed_at_ = 0;
@@ -85,6 +108,8 @@ Trace* CurrentTrace();
 Status AppendTo(Trace* trace, const TracedRecord& r);
 // Seals the fused trace, and this thread's scoped one.
 void SealTraces();
+// Makes `trace` the one that takes this thread's records; the one before.
+Trace* ExchangeScopedTrace(Trace* trace);
 // True when some trace of the process may hold records.
 bool AnyTraced();
 // Waits until a value is no longer kTraced: seals, or lets the thread that holds it come to its seal.

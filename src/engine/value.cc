@@ -85,11 +85,13 @@ Value* NewValue(const TensorType& type, int device, ValueState state) {
   value->state.store(state, std::memory_order_relaxed);
   value->device = static_cast<int8_t>(device);
   value->type = type;
-  if (state != ValueState::kUndefined && state != ValueState::kPoisoned) {
-    value->counted = true;
-    AddReserved(device, static_cast<int64_t>(type.bytes()));
-  }
+  if (state == ValueState::kPending || state == ValueState::kReady) value->CountBytes();
   return value;
+}
+
+void Value::CountBytes() {
+  counted = true;
+  AddReserved(device, static_cast<int64_t>(bytes()));
 }
 
 Value* NewPoisoned(const TensorType& type, int device, std::shared_ptr<Failure> failure) {

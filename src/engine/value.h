@@ -59,6 +59,8 @@ struct alignas(128) Value {
     if (refs.load(std::memory_order_acquire) == 1 || refs.fetch_sub(1, std::memory_order_acq_rel) == 1) Destroy(this);
   }
   size_t bytes() const { return type.bytes(); }
+  // Its bytes belong to the device's reserved memory from now on. Once; values in the state kTraced are not counted yet.
+  void CountBytes();
 
  private:
   static void Destroy(Value* value);
