@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 
 #include "base/log.h"
@@ -21,6 +22,26 @@ struct Entry {
   std::atomic<const std::string*>* text;
 };
 
+// Names that Google's torch-tpu reads: a "1" there is a value here, where our own name has not been set.
+struct PeerName {
+  const char* variable;
+  const char* setting;
+  const char* value;
+};
+constexpr PeerName kPeerNames[] = {
+    {"TPU_LAUNCH_BLOCKING", "eager_mode", "debug"},
+    {"TORCH_TPU_DEFER_AND_FUSE", "eager_mode", "fused"},
+    {"TPU_DEFER_AND_FUSE", "eager_mode", "fused"},
+};
+
+// Readers on other threads may still hold a string that has been replaced: all are kept.
+const std::string* Keep(const std::string& value) {
+  static std::mutex mu;
+  static auto* kept = new std::deque<std::string>;
+  std::lock_guard<std::mutex> lock(mu);
+  return &kept->emplace_back(value);
+}
+
 bool AllowedText(const std::string& value, const std::string& choices) {
   if (choices.empty()) return true;
   size_t begin = 0;
@@ -36,7 +57,7 @@ Status Assign(const Entry& e, const std::string& value) {
   if (e.text) {
     if (!AllowedText(value, e.choices))
       return {ErrorKind::kValue, std::string("setting ") + e.name + " must be one of " + e.choices + ", got \"" + value + "\""};
-    e.text->store(new std::string(value), std::memory_order_release);
+    e.text->store(Keep(value), std::memory_order_release);
     return {};
   }
   errno = 0;
@@ -70,8 +91,10 @@ Settings& GetSettings() {
   static Settings* settings = [] {
     auto* s = new Settings;
     for (const Entry& e : Entries(*s)) {
-      if (e.text) e.text->store(new std::string(e.default_value));
+      if (e.text) e.text->store(Keep(e.default_value));
       std::string value = ForeignEnv(EnvName(e.name).c_str());
+      for (const PeerName& p : kPeerNames)
+        if (value.empty() && std::string(e.name) == p.setting && ForeignEnv(p.variable) == "1") value = p.value;
       if (value.empty()) continue;
       // The log reads a setting itself, so the complaint goes around its level check.
       if (Status st = Assign(e, value); !st.ok()) WriteLogLine(EnvName(e.name) + ": " + st.message());

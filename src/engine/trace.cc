@@ -122,7 +122,9 @@ void Trace::SealBefore(const TracedRecord& r) {
   } else if (full && ++sealed_at_ == 3) {
     seal_at_ = 0;  // learned by now, or not to be learned
   }
-  if (full || numerics != numerics_ || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
+  // Not when its last record comes: what the caller is about to drop would count as alive.
+  const bool ended = kind_ == kFused && EndingAt(rolling_.back()) == Ending::kEnd;
+  if (full || ended || numerics != numerics_ || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
 }
 
 Value* Trace::Foreign(const TracedRecord& r) {
@@ -161,7 +163,6 @@ void Trace::Append(const TracedRecord& r) {
   for (int i = 0; i < r.num_cells; ++i) r.cells[i]->Swap(r.values[i]);
   if (kind_ != kFused) return;
   rolling_.push_back(hasher_.Finish());
-  if (EndingAt(rolling_.back()) == Ending::kEnd) Seal();
 }
 
 // ---- sealing

@@ -2,6 +2,7 @@
 """torch.tpu: the functions that frameworks call."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -130,6 +131,22 @@ def test_settings_refuse_what_is_wrong_and_change_nothing():
     with pytest.raises(ValueError, match="must be one of"):
         torch.tpu.settings(fallback="forbid", eager_mode="nonsense")
     assert torch.tpu.settings.get("fallback") == "warn"
+
+
+@pytest.mark.parametrize(
+    ("environment", "mode"),
+    [
+        ({"TORCH_TPU_DEFER_AND_FUSE": "1"}, "fused"),
+        ({"TPU_DEFER_AND_FUSE": "1"}, "fused"),
+        ({"TPU_DEFER_AND_FUSE": "0"}, "strict"),
+        ({"TPU_LAUNCH_BLOCKING": "1"}, "debug"),
+        ({"TPU_LAUNCH_BLOCKING": "1", "TORCH_TPU_EAGER_MODE": "strict"}, "strict"),
+    ],
+)
+def test_the_peers_variables_choose_the_mode(environment, mode):
+    code = "import torch; print(torch.tpu.eager_mode())"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == mode
 
 
 def test_printing_is_one_read(count):
