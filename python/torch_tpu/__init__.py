@@ -51,9 +51,10 @@ def _register(torch) -> None:
     )
     torch.nn.parameter.UninitializedTensorMixin._allowed_methods.append(torch.Tensor.tpu)
 
-    from torch_tpu import _other_product, _printing
+    from torch_tpu import _import_hook, _other_product, _printing
 
     _printing.install()
+    _import_hook.install()
     _C.set_plugin_search_path([path for path in sys.path if path])
     _other_product.warn_if_present()
 
