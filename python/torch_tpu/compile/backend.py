@@ -11,9 +11,6 @@ from torch.utils._pytree import tree_leaves
 
 from torch_tpu.compile.graph import compile_graph
 
-# Every other operator arrives as eager execution calls it, and runs by the same rule.
-_DECOMPOSITIONS = {torch.ops.aten.lift_fresh_copy.default: lambda x: x.clone()}
-
 
 def compile_dynamo_graph(gm, example_inputs, mode, options):
     if not _uses_device(gm, example_inputs):
@@ -22,7 +19,7 @@ def compile_dynamo_graph(gm, example_inputs, mode, options):
         _warn_ignored()
     return aot_autograd(
         fw_compiler=compile_graph,
-        decompositions=_DECOMPOSITIONS,
+        decompositions={},  # every operator arrives as eager execution calls it, and runs by the same rule
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
     )(gm, example_inputs)

@@ -12,6 +12,9 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_leaves
 
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
+_NAMESPACES = ("aten", "prims", "torch_tpu")  # of operators that read and write what their schemas say, and nothing else
+
 
 @dataclasses.dataclass
 class Step:
@@ -53,7 +56,7 @@ def is_free(node: fx.Node) -> bool:
     return (
         node.op == "call_function"
         and not isinstance(node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator))
-        and isinstance(value_of(node), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool))
+        and isinstance(value_of(node), _NUMBERS)
         and all(is_free(n) or (n.op == "placeholder" and not tensors_of(n)) for n in node.all_input_nodes)
     )
 
@@ -67,10 +70,10 @@ def sources_of(node: fx.Node) -> list[fx.Node]:
 
 
 def _is_opaque(node: fx.Node) -> bool:
-    """Nothing is known of what it reads and writes."""
+    """What it does is written in Python, or by the user: it runs each time, and in order with its like."""
     if isinstance(node.target, torch._ops.OpOverload):
-        return node.target.namespace in ("profiler",)
-    return not isinstance(value_of(node), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool))
+        return node.target.namespace not in _NAMESPACES
+    return not isinstance(value_of(node), _NUMBERS)
 
 
 def plan(nodes: list[fx.Node], device: torch.device | None, host_nodes: frozenset[fx.Node]) -> list[Step]:
@@ -79,24 +82,21 @@ def plan(nodes: list[fx.Node], device: torch.device | None, host_nodes: frozense
     level: dict[fx.Node, int] = {}
     touched = {True: 0, False: 0}  # the last level that touches a tensor of the device (True), or of the host (False)
     written = {True: 0, False: 0}  # the same for writes
-    random = 0
+    in_order = 0  # the last level that draws random numbers of the device or does something opaque
     for node in nodes:
         parent = node.args[0] if node.target is operator.getitem else None
         if parent in level:
             level[node] = level[parent]
             continue
         tensors = [t for n in [node, *node.all_input_nodes] for t in tensors_of(n)]
-        on_host = node in host_nodes or any(t.device != device for t in tensors) or bool(node.meta.get("unbacked_bindings"))
         sides = {t.device == device for t in tensors}
+        opaque = _is_opaque(node)
+        on_host = opaque or node in host_nodes or False in sides or bool(node.meta.get("unbacked_bindings"))
         writes = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-        if _is_opaque(node):
-            on_host, sides, writes = True, {True, False}, True
-        draws = True in sides and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        earliest = max([0, *(level.get(n, 0) for n in sources_of(node)), *(written[side] for side in sides)])
-        if writes:
-            earliest = max([earliest, *(touched[side] for side in sides)])
-        if draws:
-            earliest = max(earliest, random)
+        ordered = opaque or (True in sides and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()))
+        after = [level.get(n, 0) for n in sources_of(node)] + [written[side] for side in sides]
+        after += [touched[side] for side in sides] if writes else []
+        earliest = max([0, *after, *([in_order] if ordered else [])])
         if tensors or on_host:
             earliest += earliest % 2 if on_host else 1 - earliest % 2
         else:  # numbers alone: wherever their operands are
@@ -105,7 +105,7 @@ def plan(nodes: list[fx.Node], device: torch.device | None, host_nodes: frozense
         for side in sides:
             touched[side] = max(touched[side], earliest)
             written[side] = max(written[side], earliest) if writes else written[side]
-        random = earliest if draws else random
+        in_order = earliest if ordered else in_order
     steps: dict[int, Step] = {}
     for node in nodes:
         steps.setdefault(level[node], Step(level[node] % 2 == 1, [])).nodes.append(node)
