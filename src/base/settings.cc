@@ -5,8 +5,8 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
+#include <set>
 
 #include "base/log.h"
 
@@ -37,9 +37,9 @@ constexpr PeerName kPeerNames[] = {
 // Readers on other threads may still hold a string that has been replaced: all are kept.
 const std::string* Keep(const std::string& value) {
   static std::mutex mu;
-  static auto* kept = new std::deque<std::string>;
+  static auto* kept = new std::set<std::string>;
   std::lock_guard<std::mutex> lock(mu);
-  return &kept->emplace_back(value);
+  return &*kept->insert(value).first;
 }
 
 bool AllowedText(const std::string& value, const std::string& choices) {

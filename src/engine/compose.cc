@@ -41,7 +41,6 @@ class Composer {
 
   void Add(const Program& part) {
     graph::Graph one = GraphOf(part);
-    whole_.numerics = one.numerics;
     graph::OpRecord& record = one.records[0];
     std::vector<int> number(one.arguments.size(), -1);
     for (uint16_t argument : part.arguments) {

@@ -37,7 +37,4 @@ bool WaitOldestLaunch();
 // it along. Null when it has not failed or has not been retired. Any thread.
 std::shared_ptr<Failure> FailureOfLaunch(uint32_t made_at);
 
-// Drops buffers of host arguments kept by content.
-void DropHostArguments();
-
 }  // namespace tpu::engine

@@ -18,6 +18,7 @@
 #include "base/settings.h"
 #include "engine/counters.h"
 #include "engine/executables.h"
+#include "engine/host_argument.h"
 #include "engine/host_heap.h"
 #include "engine/launch.h"
 #include "engine/runtime.h"

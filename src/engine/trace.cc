@@ -104,10 +104,9 @@ int32_t Trace::NumberOf(Value* value) {
 // ---- recording
 
 void Trace::SealBefore(const TracedRecord& r) {
-  const uint64_t numerics = r.program->key[0], thread = ThreadId();
+  const uint64_t thread = ThreadId();
   if (capturing()) {
     if (parts_.empty()) return;
-    if (numerics != numerics_) (void)Break("a change of the matmul precision");
     if (r.record->device != device_) (void)Break("work on several devices");
     return;
   }
@@ -124,7 +123,7 @@ void Trace::SealBefore(const TracedRecord& r) {
   }
   // Not when its last record comes: what the caller is about to drop would count as alive.
   const bool ended = kind_ == kFused && EndingAt(rolling_.back()) == Ending::kEnd;
-  if (full || ended || numerics != numerics_ || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
+  if (full || ended || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
 }
 
 Value* Trace::Foreign(const TracedRecord& r) {
@@ -140,7 +139,6 @@ void Trace::Append(const TracedRecord& r) {
   if (parts_.empty()) {
     g_open.fetch_add(1);
     device_ = r.record->device;
-    numerics_ = r.program->key[0];
   }
   auto add = [this](uint64_t word) {
     key_.push_back(word);

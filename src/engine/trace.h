@@ -84,7 +84,6 @@ class Trace {
 
   const Kind kind_;
   int device_ = 0;
-  uint64_t numerics_ = 0;
   uint64_t last_thread_ = 0;
   Hasher hasher_;
   std::vector<uint64_t> key_;

@@ -40,7 +40,7 @@ class Reader {
   Reader(const uint64_t* words, size_t size, Graph* graph) : w_(words), end_(words + size), graph_(graph) {}
 
   void Read() {
-    graph_->numerics = Next();
+    numerics_ = Next();
     while (w_ < end_) ReadRecord();
   }
 
@@ -52,6 +52,7 @@ class Reader {
 
   void ReadRecord() {
     OpRecord r;
+    r.numerics = numerics_;
     r.op = Next();
     uint64_t header = Next();
     TPU_CHECK(static_cast<Tag>(header & 0xff) == Tag::kRecord);
@@ -217,6 +218,7 @@ class Reader {
   const uint64_t* w_;
   const uint64_t* end_;
   Graph* graph_;
+  uint64_t numerics_ = 0;
   int raw_ = 0;
 };
 

@@ -90,6 +90,7 @@ struct Target {
 };
 
 struct OpRecord {
+  uint64_t numerics = 0;             // what settings of numerics it was recorded under (lower::Numerics)
   uint64_t op = 0;                   // HashName of the functional operator's name, e.g. "aten::add.Tensor"
   std::vector<Argument> args;        // in the functional schema's order
   std::vector<Target> targets;       // of results first_target_result, + 1, ...
@@ -105,7 +106,6 @@ struct OpRecord {
 
 // A sealed sequence of records with its argument types. Strict eager seals after each: a graph of one.
 struct Graph {
-  uint64_t numerics = 0;
   std::vector<TensorType> arguments;
   std::vector<OpRecord> records;
   // The results that leave the program, by their number among the results of all records, ascending. Else all do.

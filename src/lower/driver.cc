@@ -89,7 +89,7 @@ void Driver::LowerRecord(size_t index) {
     return;
   }
   Lowering lowering(b_, profile_);
-  lowering.numerics = Numerics::Decode(graph_.numerics);
+  lowering.numerics = Numerics::Decode(record.numerics);
   lowering.driver_ = this;
   lowering.record_ = &record;
   lowering.rule_ = rule;

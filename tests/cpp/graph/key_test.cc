@@ -36,7 +36,7 @@ TEST(KeyTest, ViewsComeBack) {
     ASSERT_EQ(g.records.size(), 1u);
     ASSERT_EQ(g.arguments.size(), 1u);
     const Operand& o = g.records[0].args[0].tensors[0];
-    EXPECT_EQ(g.numerics, 5u);
+    EXPECT_EQ(g.records[0].numerics, 5u);
     EXPECT_EQ(g.records[0].op, 77u);
     EXPECT_TRUE(o.base == base) << o.base.ToHlo() << " for " << base.ToHlo();
     EXPECT_TRUE(g.arguments[0] == base);

@@ -191,7 +191,6 @@ class RecordBuilder {
   // ---- running
   graph::Graph graph() const {
     graph::Graph g;
-    g.numerics = Numerics().Encode(0);
     for (const HostTensor& t : bases_) g.arguments.push_back(t.type);
     g.records.push_back(record_);
     g.records[0].num_raw = static_cast<int>(raws_.size());
