@@ -32,7 +32,7 @@ class Attention(nn.Module):
         self.register_buffer("future", torch.ones(length, length, dtype=torch.bool).triu(1), persistent=False)
 
     def forward(self, x):
-        batch, length, width = x.shape
+        length, width = x.shape[1:]
         q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.qkv(x).split(width, dim=2))
         scores = q @ k.transpose(2, 3) / math.sqrt(width // self.heads)
         scores = scores.masked_fill(self.future[:length, :length], float("-inf"))
