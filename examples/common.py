@@ -5,7 +5,6 @@ torch is imported inside the functions, so that a mistyped option is answered at
 """
 
 import argparse
-import os
 import pathlib
 import sys
 import time
@@ -170,7 +169,6 @@ def compare_losses(args: argparse.Namespace, losses: list[float], reference: lis
 
 
 def main(run, argv: list[str] | None = None) -> int:
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         return run(argv)
     except UserError as error:

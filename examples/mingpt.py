@@ -171,18 +171,19 @@ def train(args: argparse.Namespace) -> list[float]:
         losses = progress.finish()
 
     if args.save:
-        torch.save(
-            {
-                "symbols": data.symbols,
-                "model": model.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "scheduler": scheduler.state_dict(),
-                "data": data.generator.get_state(),
-                "random": random_states(args.device),
-                "step": max(args.steps, first),
-            },
-            args.save,
-        )
+        state = {
+            "symbols": data.symbols,
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "data": data.generator.get_state(),
+            "random": random_states(args.device),
+            "step": max(args.steps, first),
+        }
+        try:
+            torch.save(state, args.save)
+        except (OSError, RuntimeError) as error:
+            raise UserError(f"cannot write {args.save}: {str(error).splitlines()[0]}") from None
     return losses
 
 
