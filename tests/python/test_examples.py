@@ -212,7 +212,7 @@ def test_pieces_of_photographs(example, forbid_fallback):
         seen = photos["cpu"].seen[label]
         windows = seen.unfold(1, 32, 1).unfold(2, 32, 1)
         return [
-            (windows == piece[:, None, None]).all(dim=5).all(dim=4).all(dim=0).sum().item() for piece in (image, image.flip(2))
+            (windows == piece[:, None, None]).all(dim=4).all(dim=3).all(dim=0).sum().item() for piece in (image, image.flip(2))
         ]
 
     found = [positions(image, label) for image, label in zip(images, labels, strict=True)]
