@@ -54,8 +54,8 @@ def _register(torch) -> None:
     from torch_tpu import _import_hook, _other_product, _printing
 
     _printing.install()
-    _import_hook.install()
     _C.set_plugin_search_path([path for path in sys.path if path])
+    _import_hook.install()
     _other_product.warn_if_present()
 
     import atexit

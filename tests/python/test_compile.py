@@ -290,6 +290,37 @@ def test_another_offset_is_the_same_program(one_program):
     assert one_program(compiled, base[2]).tolist() == [12, 14, 16]
 
 
+def test_rows_of_a_data_set(count):
+    """Many offsets: the row is copied out of the data set, and everything else stays one program."""
+    from torch_tpu.compile import graph
+
+    compiled = torch.compile(lambda x, w: (x @ w).sin())
+    data, w = torch.randn(12, 2, 3), torch.randn(3, 3)
+    device_data, device_w = on_device((data, w))
+    for i in range(graph._MANY_PROGRAMS + 2):
+        compiled(device_data[i], device_w)
+    with count() as counted:
+        for i in range(8, 12):
+            assert_close(compiled(device_data[i], device_w), (data[i] @ w).sin())
+    assert (counted["compiles"], counted["launches"]) == (0, 8)
+
+
+def test_rows_that_are_written_or_returned():
+    def function(x, y, z):
+        x.add_(1)
+        return y[1:], (x * y * z).sum()
+
+    data = torch.randn(8, 3)
+    device_data = on_device(data)
+    compiled = torch.compile(function, fullgraph=True)
+    for i in range(8):
+        rows = [device_data[i], device_data[i - 1], device_data[i - 2]]
+        actual = compiled(*rows)
+        assert_close(actual, function(data[i], data[i - 1], data[i - 2]))
+        assert actual[0].data_ptr() == rows[1][1:].data_ptr()
+        assert_close(device_data, data)
+
+
 def test_strided_inputs():
     def function(x, y):
         return x @ y, x + y.t(), x.contiguous()

@@ -10,9 +10,20 @@ import torch
 from torch import fx
 
 from torch_tpu import _C
-from torch_tpu.compile.partition import Step, device_of, is_free, is_source, plan, sources_of, upload_scalars, value_of
+from torch_tpu.compile.partition import (
+    Step,
+    device_of,
+    is_free,
+    is_only_read,
+    is_source,
+    plan,
+    sources_of,
+    upload_scalars,
+    value_of,
+)
 
 _MAX_PROGRAMS = 16
+_MANY_PROGRAMS = 4  # with so many, an input is copied out of its storage rather than captured where it lies
 
 
 class _NeedsHost(Exception):
@@ -44,6 +55,7 @@ class Piece:
 
     def __init__(self, root: fx.GraphModule, nodes: list[fx.Node], inputs: list[fx.Node], outputs):
         self.module, self._origin = _module_of(root, nodes, inputs, outputs)
+        self._read_only = [i for i, n in enumerate(self.module.graph.find_nodes(op="placeholder")) if is_only_read(n)]
         self._programs = []  # most recently used first; replaced and never changed, so that threads need no lock
 
     def __call__(self, args: list):
@@ -53,7 +65,16 @@ class Piece:
                 if program is not self._programs[0]:
                     self._put_first(program)
                 return outputs
+        if len(self._programs) >= _MANY_PROGRAMS and self._copy_parts(args):
+            return self(args)
         return self._capture(args)
+
+    def _copy_parts(self, args: list) -> bool:
+        """Copies the inputs that are parts of a larger tensor and only read: rows of a data set are all the same then."""
+        parts = [i for i in self._read_only if _is_part(args[i])]
+        for i in parts:
+            args[i] = args[i].clone()
+        return bool(parts)
 
     def _put_first(self, program) -> None:
         self._programs = [program, *(p for p in self._programs if p is not program)][:_MAX_PROGRAMS]
@@ -75,6 +96,10 @@ class Piece:
         # It failed at the end. What can do so are copies of one input into another: they are no operations.
         copies = [n for n in self._origin if n.target is torch.ops.aten.copy_.default and n.args[1].op == "placeholder"]
         return {self._origin[n] for n in copies} or set(self._origin.values())
+
+
+def _is_part(value) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() < value.untyped_storage().nbytes()
 
 
 class HostPiece:

@@ -69,6 +69,25 @@ def sources_of(node: fx.Node) -> list[fx.Node]:
     return found
 
 
+def is_only_read(node: fx.Node) -> bool:
+    """Neither it nor a view of it is written or returned, as far as the schemas of its users say."""
+    for user in node.users:
+        if user.target is operator.getitem:
+            aliases = True
+        elif not isinstance(user.target, torch._ops.OpOverload):
+            return False
+        else:
+            schema = user.target._schema
+            named = dict(zip((a.name for a in schema.arguments), user.args, strict=False)) | user.kwargs
+            infos = [a.alias_info for a in schema.arguments if node in tree_leaves(named.get(a.name)) and a.alias_info]
+            if any(info.is_write for info in infos):
+                return False
+            aliases = bool(infos)
+        if aliases and not is_only_read(user):
+            return False
+    return True
+
+
 def _is_opaque(node: fx.Node) -> bool:
     """What it does is written in Python, or by the user: it runs each time, and in order with its like."""
     if isinstance(node.target, torch._ops.OpOverload):
