@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch.autocast("tpu"): core's own lists of operators and policies. Kept alone in this file: it takes 20 s to compile.
+#include "aten/autocast.h"
+
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
@@ -35,4 +37,15 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 }
 
 }  // namespace
+}  // namespace tpu::aten
+
+namespace tpu::aten {
+
+thread_local bool t_autocast_chosen = false;
+
+void ChooseAutocastDtype() {
+  t_autocast_chosen = true;
+  at::autocast::set_autocast_dtype(at::kPrivateUse1, at::kBFloat16);
+}
+
 }  // namespace tpu::aten

@@ -6,12 +6,15 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_to_copy_native.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/clone_native.h>
 #include <ATen/ops/new_empty_strided_native.h>
 #include <torch/library.h>
 
 #include "aten/recorder.h"
 #include "aten/tensor.h"
+#include "engine/trace.h"
 
 namespace tpu::aten {
 namespace {
@@ -34,6 +37,16 @@ Tensor LazyClone(const Tensor& self) {
   return self.clone();
 }
 
+// GradScaler's: whether any gradient is not finite, and the gradients times inv_scale, which must be so even then.
+void NonFiniteCheckAndUnscale(at::TensorList self, Tensor& found_inf, const Tensor& inv_scale) {
+  engine::ScopedTrace trace;
+  for (Tensor t : self) {
+    const Tensor bad = at::isfinite(t).all().logical_not().to(found_inf.scalar_type());
+    found_inf.copy_(at::maximum(found_inf, bad.reshape(found_inf.sizes())));
+    t.mul_(inv_scale.reshape({}));
+  }
+}
+
 void BoxedRecord(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Record(op, stack); }
 
 }  // namespace
@@ -41,6 +54,7 @@ void BoxedRecord(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Reco
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_efficientzerotensor", &EfficientZeroTensor);
   m.impl("_lazy_clone", &LazyClone);
+  m.impl("_amp_foreach_non_finite_check_and_unscale_", &NonFiniteCheckAndUnscale);
   // They have rules, for whole graphs; op by op core's own kernels do better. Both end in _copy_from, where equal bytes are
   // shared instead of copied, and _to_copy goes to any device.
   m.impl("clone", &at::native::clone);

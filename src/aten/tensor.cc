@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten/tensor.h"
 
+#include "aten/autocast.h"
+
 #include <c10/core/TensorImpl.h>
 
 #include "aten/allocator.h"
@@ -108,6 +110,7 @@ engine::Cell* CellOf(const c10::Storage& storage) {
 c10::DeleterFnPtr CellDeleter() { return &DeleteCell; }
 
 c10::DataPtr NewDataPtr(size_t bytes, int device, engine::Value* value) {
+  EnsureAutocastDtype();
   engine::ValueRef owned(value);
   // Results of operators had room made for them when they were recorded.
   if (!value || value->state.load(std::memory_order_relaxed) == engine::ValueState::kUndefined) CheckRoom(bytes, device);

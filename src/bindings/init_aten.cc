@@ -3,6 +3,7 @@
 #include <torch/csrc/Event.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "aten/autocast.h"
 #include "aten/availability.h"
 #include "aten/device.h"
 #include "aten/errors.h"
@@ -83,6 +84,7 @@ std::map<std::string, uint64_t> FallbackCounts() {
 }  // namespace
 
 void InitAten(py::module_& m) {
+  aten::EnsureAutocastDtype();
   aten::RegisterOperators();  // our own kernels have registered themselves by now
   m.def("is_available", &aten::IsAvailable);
   m.def("current_device", &CurrentDevice);
@@ -96,6 +98,7 @@ void InitAten(py::module_& m) {
   m.def("reset_peak_memory_stats", [](int device) { TheAllocator().resetPeakStats(static_cast<c10::DeviceIndex>(device)); });
   m.def("reset_accumulated_memory_stats",
         [](int device) { TheAllocator().resetAccumulatedStats(static_cast<c10::DeviceIndex>(device)); });
+  m.def("ensure_autocast_dtype", &aten::EnsureAutocastDtype);
   m.def("empty_cache", [] { TheAllocator().emptyCache(); }, ReleaseGil());
   m.def(
       "mem_get_info", [](int device) { return TheAllocator().getMemoryInfo(static_cast<c10::DeviceIndex>(device)); },

@@ -54,6 +54,7 @@ std::span<const Rule> ReduceRules();
 std::span<const Rule> ShapeRules();
 std::span<const Rule> IndexRules();
 std::span<const Rule> MatmulRules();
+std::span<const Rule> AmpRules();
 std::span<const Rule> AttentionRules();
 std::span<const Rule> NormalizeRules();
 std::span<const Rule> LossRules();

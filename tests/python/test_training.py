@@ -339,7 +339,7 @@ def test_bfloat16_is_the_default_on_every_thread():
     assert on_threads(work) == [expected] * 4
     with torch.autocast("tpu", dtype=torch.float16):
         assert torch.get_autocast_dtype("tpu") is torch.float16
-        assert on_threads(lambda: torch.get_autocast_dtype("tpu")) == [torch.bfloat16] * 4
+        assert on_threads(lambda: torch.autocast("tpu").fast_dtype) == [torch.bfloat16] * 4
     assert torch.get_autocast_dtype("tpu") is torch.bfloat16
 
 

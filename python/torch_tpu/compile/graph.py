@@ -5,6 +5,7 @@ A program is captured when its arguments are first there: its nodes run once on 
 """
 
 import dataclasses
+import logging
 
 import torch
 from torch import fx
@@ -22,6 +23,7 @@ from torch_tpu.compile.partition import (
     value_of,
 )
 
+_log = logging.getLogger(__name__)
 _MAX_PROGRAMS = 16
 _MANY_PROGRAMS = 4  # with so many, an input is copied out of its storage rather than captured where it lies
 
@@ -84,8 +86,10 @@ class Piece:
         try:
             with torch.no_grad():
                 program = _C.capture(recorder.run_list, args)
-        except _C.CaptureError:
-            raise _NeedsHost(self._to_blame(recorder.node)) from None
+        except Exception as error:  # what is wrong with the node itself is raised again when it runs on the host
+            nodes = self._to_blame(recorder.node)
+            _log.info("%s: no program: %s", ", ".join(n.name for n in nodes), error)
+            raise _NeedsHost(nodes) from None
         self._put_first(program)
         return program.call(args)
 
@@ -153,7 +157,8 @@ class Graph:
         self._constants = [value_of(node) for node in constants]
         self._sources = gm.graph.find_nodes(op="placeholder") + constants
         computed = [node for node in gm.graph.nodes if node.op == "call_function"]
-        self._nodes = [node for node in computed if not is_free(node) or node in self._outputs]
+        returned = {n for n in self._outputs if isinstance(n, fx.Node)}
+        self._nodes = [node for node in computed if not is_free(node) or node in returned]
         self._slots = {node: slot for slot, node in enumerate(self._sources + computed)}
         self._host_nodes: frozenset[fx.Node] = frozenset()
         self._arrange()
@@ -182,14 +187,15 @@ class Graph:
     def _bind(self, steps: list[Step], before: tuple[_Bound, ...]) -> tuple[_Bound, ...]:
         """Connects the steps; what was bound before keeps its programs."""
         runs = {id(bound.step): bound.run for bound in before}
-        reads = [dict.fromkeys(n for node in step.nodes for n in sources_of(node)) for step in steps]
-        reads = [[n for n in found if n not in set(step.nodes)] for found, step in zip(reads, steps, strict=True)]
-        read_somewhere = {n for found in reads for n in found} | {n for n in self._outputs if isinstance(n, fx.Node)}
-        last_use = {n: i for i, found in enumerate(reads) for n in found}
-        last_use |= {n: len(steps) for n in self._outputs if isinstance(n, fx.Node)}
+        results = {n for n in self._outputs if isinstance(n, fx.Node)}
+        reads = []
+        for step in steps:
+            own = set(step.nodes)
+            reads.append([n for n in dict.fromkeys(n for node in step.nodes for n in sources_of(node)) if n not in own])
+        last_use = {n: i for i, found in enumerate(reads) for n in found} | dict.fromkeys(results, len(steps))
         bound = []
         for i, (step, found) in enumerate(zip(steps, reads, strict=True)):
-            fills = [n for n in step.nodes if n in read_somewhere]
+            fills = [n for n in step.nodes if n in last_use]
             run = runs.get(id(step)) or (Piece if step.on_device else HostPiece)(self._gm, step.nodes, found, fills)
             empties = [n for n in found if last_use[n] == i]
             bound.append(_Bound(step, run, *([self._slots[n] for n in nodes] for nodes in (found, fills, empties))))

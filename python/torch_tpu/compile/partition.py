@@ -32,7 +32,10 @@ def value_of(node: fx.Node):
 
 
 def tensors_of(node: fx.Node) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(value_of(node)) if isinstance(leaf, torch.Tensor)]
+    value = value_of(node)
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def device_of(graph: fx.Graph) -> torch.device | None:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.amp with "tpu" filled in, and the older module-level names that some libraries still ask for."""
 
+import sys
+
 import torch
+
+from torch_tpu import _C
 
 __all__ = ["GradScaler", "autocast", "get_amp_supported_dtype"]
 
@@ -17,6 +21,15 @@ class GradScaler(torch.amp.GradScaler):
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
+    """bfloat16 and float16. Called by the constructor of `torch.autocast("tpu")`.
+
+    That constructor has just read this thread's default dtype, which was core's float16 if the thread has done nothing on the
+    device yet. Given no dtype, it takes ours instead.
+    """
+    _C.ensure_autocast_dtype()
+    caller = sys._getframe(1).f_locals
+    if isinstance(made := caller.get("self"), torch.autocast) and caller.get("dtype", made) is None:
+        made.fast_dtype = torch.get_autocast_dtype("tpu")
     return [torch.bfloat16, torch.float16]
 
 
