@@ -386,6 +386,14 @@ def test_operator_without_a_rule(count):
     assert (counted["compiles"], counted["fallbacks"]) == (0, 2)
 
 
+def test_what_no_capture_can_do_runs_eagerly():
+    def gradient(x, sgn):
+        return torch.autograd.grad(sgn(x * 2).sum(), x)  # through a zero tensor without storage
+
+    x = torch.randn(3, requires_grad=True)
+    assert_close(gradient(on_device(x), torch.compile(torch.sgn)), gradient(x, torch.sgn))
+
+
 def test_cpu_tensors_inside(one_program):
     def function(x, host, scalar):
         y = x * scalar + host.sin().to(x.device)
