@@ -61,21 +61,31 @@ std::unique_ptr<CompiledGraph> CompiledGraph::Capture(const Tensors& inputs,
   graph->device_ = inputs.empty() ? CurrentDevice() : inputs[0].device().index();
   engine::Capture capture;
   Tensors placeholders;
-  std::vector<engine::ValueRef> values;
+  std::vector<engine::Cell*> real;                 // parallel to input_storages_
+  std::vector<engine::ValueRef> before;
+  std::vector<c10::Storage> storages;
   for (const at::Tensor& t : inputs) {
     TORCH_CHECK(IsOurs(t) && t.device().index() == graph->device_, "the inputs of a compiled graph lie on one tpu device");
     engine::Cell* cell = CellOf(t);
-    engine::ValueRef value(cell->Load());
-    graph->inputs_.push_back({Geometry::Of(t), cell->bytes, value->type});
-    engine::Value* placeholder = capture.AddInput(value->type, graph->device_);
-    placeholder->IncRef();
-    values.emplace_back(placeholder);
-    placeholders.push_back(graph->inputs_.back().geometry.Over(NewStorage(cell->bytes, graph->device_, placeholder)));
+    const auto number = static_cast<int>(std::find(real.begin(), real.end(), cell) - real.begin());
+    if (number == static_cast<int>(real.size())) {
+      engine::ValueRef value(cell->Load());
+      real.push_back(cell);
+      graph->input_storages_.push_back({static_cast<int>(graph->inputs_.size()), cell->bytes, value->type});
+      engine::Value* placeholder = capture.AddInput(value->type, graph->device_);
+      placeholder->IncRef();
+      before.emplace_back(placeholder);
+      storages.push_back(NewStorage(cell->bytes, graph->device_, placeholder));
+    }
+    graph->inputs_.push_back({Geometry::Of(t), number});
+    placeholders.push_back(graph->inputs_.back().geometry.Over(storages[static_cast<size_t>(number)]));
   }
   Tensors results;
   try {
     at::AutoDispatchBelowAutograd no_autograd;
     results = function(placeholders);
+    for (at::Tensor& t : results)
+      if (t.defined() && t._is_zerotensor()) t = t.clone();
   } catch (...) {
     *why = capture.broken();
     throw;
@@ -86,22 +96,32 @@ std::unique_ptr<CompiledGraph> CompiledGraph::Capture(const Tensors& inputs,
   // Values that leave: those in the storages of inputs that were written, and those of results.
   std::vector<engine::Value*> leaving;
   std::vector<engine::ValueRef> held;
-  auto leave = [&](engine::ValueRef value, int input) {
-    leaving.push_back(value.get());
-    held.push_back(std::move(value));
-    graph->written_.push_back(input);
-    return static_cast<int>(leaving.size()) - 1;
-  };
-  for (size_t i = 0; i < placeholders.size(); ++i) {
-    engine::ValueRef value(CellOf(placeholders[i])->Load());
-    if (value.get() == values[i].get()) continue;
-    if (!capture.Makes(value.get())) {
-      *why = "an input gets another tensor's contents without an operation";
-      return nullptr;
+  auto leave = [&](engine::ValueRef value, int storage) -> Source {
+    Source source;
+    source.storage = capture.InputOf(value.get());
+    if (capture.Makes(value.get())) {
+      source.made = static_cast<int>(leaving.size());
+      leaving.push_back(value.get());
+      held.push_back(std::move(value));
+      graph->written_.push_back(storage);
+    } else if (source.storage < 0) {
+      source.constant = std::move(value);
     }
-    leave(std::move(value), static_cast<int>(i));
+    return source;
+  };
+  std::vector<engine::Cell*> cells;  // of the placeholders' storages, then parallel to homes_
+  for (size_t i = 0; i < storages.size(); ++i) {
+    engine::Cell* cell = CellOf(storages[i]);
+    cells.push_back(cell);
+    Home home;
+    home.storage = static_cast<int>(i);
+    graph->homes_.push_back(std::move(home));
+    engine::ValueRef value(cell->Load());
+    if (value.get() == before[i].get()) continue;
+    graph->input_storages_[i].written = true;
+    Source source = leave(std::move(value), static_cast<int>(i));
+    if (source.made < 0) graph->shared_writes_.push_back({static_cast<int>(i), std::move(source)});
   }
-  std::vector<engine::Cell*> cells;  // parallel to homes_
   for (const at::Tensor& t : results) {
     Output out;
     if (t.defined()) {
@@ -113,18 +133,8 @@ std::unique_ptr<CompiledGraph> CompiledGraph::Capture(const Tensors& inputs,
         if (t.is_same(placeholders[i])) out.input = static_cast<int>(i);
       if (out.home == static_cast<int>(cells.size())) {
         Home home;
-        for (size_t i = 0; i < placeholders.size(); ++i)
-          if (CellOf(placeholders[i]) == cell) home.input = static_cast<int>(i);
         home.bytes = cell->bytes;
-        engine::ValueRef value(cell->Load());
-        if (home.input < 0 && capture.Makes(value.get()))
-          home.made = leave(std::move(value), -1);
-        else if (home.input < 0)
-          home.constant = std::move(value);
-        if (home.constant.get() && capture.InputOf(home.constant.get()) >= 0) {
-          *why = "a result shares an input's contents without its storage";
-          return nullptr;
-        }
+        home.contents = leave(engine::ValueRef(cell->Load()), -1);
         cells.push_back(cell);
         graph->homes_.push_back(std::move(home));
       }
@@ -135,35 +145,64 @@ std::unique_ptr<CompiledGraph> CompiledGraph::Capture(const Tensors& inputs,
   return graph;
 }
 
-std::optional<CompiledGraph::Tensors> CompiledGraph::Call(const Tensors& inputs) const {
-  if (inputs.size() != inputs_.size()) return std::nullopt;
-  std::vector<engine::ValueRef> values;
-  std::vector<engine::Cell*> cells;
+bool CompiledGraph::Fits(const Tensors& inputs, std::vector<engine::Cell*>* cells) const {
+  if (inputs.size() != inputs_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& t = inputs[i];
-    if (!IsOurs(t) || t.device().index() != device_ || !inputs_[i].geometry.Matches(*t.unsafeGetTensorImpl())) return std::nullopt;
+    if (!IsOurs(t) || t.device().index() != device_ || !inputs_[i].geometry.Matches(*t.unsafeGetTensorImpl())) return false;
     engine::Cell* cell = CellOfImpl(*t.unsafeGetTensorImpl());
-    engine::ValueRef value(cell->Load());
-    if (cell->bytes != inputs_[i].storage_bytes || !(value->type == inputs_[i].base)) return std::nullopt;
-    cells.push_back(cell);
-    values.push_back(std::move(value));
+    const auto number = static_cast<size_t>(inputs_[i].storage);
+    if (number == cells->size())
+      cells->push_back(cell);
+    else if ((*cells)[number] != cell)
+      return false;
+  }
+  for (size_t i = 0; i < input_storages_.size(); ++i) {
+    if ((*cells)[i]->bytes != input_storages_[i].bytes) return false;
+    if (input_storages_[i].written && std::count(cells->begin(), cells->end(), (*cells)[i]) != 1) return false;
+  }
+  return true;
+}
+
+// One reference for the caller.
+engine::Value* CompiledGraph::Take(const Source& source, const std::vector<engine::Value*>& made,
+                                   const std::vector<engine::ValueRef>& before) {
+  if (source.made >= 0) return made[static_cast<size_t>(source.made)];
+  engine::Value* value = source.storage >= 0 ? before[static_cast<size_t>(source.storage)].get() : source.constant.get();
+  value->IncRef();
+  return value;
+}
+
+std::optional<CompiledGraph::Tensors> CompiledGraph::Call(const Tensors& inputs) const {
+  std::vector<engine::Cell*> cells;
+  if (!Fits(inputs, &cells)) return std::nullopt;
+  std::vector<engine::ValueRef> before;
+  bool shares = !shared_writes_.empty();
+  for (const Home& home : homes_) shares |= home.contents.storage >= 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    before.emplace_back(cells[i]->Load());
+    if (!(before.back()->type == input_storages_[i].base)) return std::nullopt;
   }
   std::vector<engine::Value*> given, made;
-  for (engine::ValueRef& v : values) given.push_back(v.release());
+  for (engine::ValueRef& v : before) {
+    given.push_back(v.get());
+    if (shares)
+      v->IncRef();
+    else
+      (void)v.release();  // the last holder, which lets the worker give a buffer away
+  }
   std::vector<engine::Cell*> targets;
-  for (int input : written_) targets.push_back(input < 0 ? nullptr : cells[static_cast<size_t>(input)]);
+  for (int storage : written_) targets.push_back(storage < 0 ? nullptr : cells[static_cast<size_t>(storage)]);
   int device = device_;
   ThrowIfError(callable_->Run({given, targets, device_, &device, &DrawDefault}, &made));
+  for (const SharedWrite& w : shared_writes_) cells[static_cast<size_t>(w.storage)]->Swap(Take(w.contents, made, before));
 
   std::vector<c10::Storage> storages;
   for (const Home& home : homes_) {
-    if (home.input >= 0) {
-      storages.push_back(inputs[static_cast<size_t>(home.input)].storage());
-      continue;
-    }
-    engine::Value* value = home.made >= 0 ? made[static_cast<size_t>(home.made)] : home.constant.get();
-    if (home.made < 0) value->IncRef();
-    storages.push_back(NewStorage(home.bytes, device_, value));
+    if (home.storage >= 0)
+      storages.push_back(inputs[static_cast<size_t>(input_storages_[static_cast<size_t>(home.storage)].input)].storage());
+    else
+      storages.push_back(NewStorage(home.bytes, device_, Take(home.contents, made, before)));
   }
   Tensors results;
   for (const Output& out : outputs_) {

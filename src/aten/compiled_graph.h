@@ -21,7 +21,8 @@ class CompiledGraph {
   static std::unique_ptr<CompiledGraph> Capture(const Tensors& inputs, const std::function<Tensors(const Tensors&)>& function,
                                                 std::string* why);
 
-  // Null when an input differs from the captured one in dtype, sizes, strides, offset, or the storage behind it.
+  // Nothing when an input differs from the captured one in dtype, sizes, strides, offset or the storage behind it, or shares
+  // a storage that is written with another one than at the capture.
   std::optional<Tensors> Call(const Tensors& inputs) const;
 
  private:
@@ -37,15 +38,31 @@ class CompiledGraph {
   };
   struct Input {
     Geometry geometry;
-    size_t storage_bytes;
-    TensorType base;  // of the value in its storage
+    int storage;  // the number of its storage among those of the inputs
+  };
+  // A storage that inputs lie in.
+  struct InputStorage {
+    int input;           // the first one
+    size_t bytes;
+    TensorType base;     // of the value in it
+    bool written = false;
+  };
+  // Contents: one of these.
+  struct Source {
+    int made = -1;               // a value of the callable
+    int storage = -1;            // what an input's storage holds before the call
+    engine::ValueRef constant;   // a value from outside of the graph
   };
   // A storage that results lie in.
   struct Home {
-    int input = -1;                    // that input's own
-    size_t bytes = 0;                  // else a fresh one of this size, with
-    int made = -1;                     // this value of the callable, or
-    engine::ValueRef constant;         // a value from outside of the graph
+    int storage = -1;  // an input's own
+    size_t bytes = 0;  // else a fresh one of this size, with
+    Source contents;
+  };
+  // An input's storage that gets contents without a program: values are immutable, so they are shared.
+  struct SharedWrite {
+    int storage;
+    Source contents;
   };
   struct Output {
     int home = -1;   // -1: undefined
@@ -53,11 +70,17 @@ class CompiledGraph {
     Geometry geometry;
   };
 
+  bool Fits(const Tensors& inputs, std::vector<engine::Cell*>* cells) const;
+  static engine::Value* Take(const Source& source, const std::vector<engine::Value*>& made,
+                             const std::vector<engine::ValueRef>& before);
+
   int device_ = 0;
   std::vector<Input> inputs_;
+  std::vector<InputStorage> input_storages_;
+  std::vector<SharedWrite> shared_writes_;
   std::vector<Home> homes_;
   std::vector<Output> outputs_;
-  std::vector<int> written_;           // for each value made: the input whose storage gets it, or -1
+  std::vector<int> written_;           // for each value made: the input storage that gets it, or -1
   std::unique_ptr<engine::Callable> callable_;
 };
 

@@ -54,6 +54,7 @@ void BoxedRecord(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Reco
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_efficientzerotensor", &EfficientZeroTensor);
   m.impl("_lazy_clone", &LazyClone);
+  m.impl("lift_fresh_copy", &LazyClone);
   m.impl("_amp_foreach_non_finite_check_and_unscale_", &NonFiniteCheckAndUnscale);
   // They have rules, for whole graphs; op by op core's own kernels do better. Both end in _copy_from, where equal bytes are
   // shared instead of copied, and _to_copy goes to any device.

@@ -2,6 +2,7 @@
 #include "engine/build.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/settings.h"
@@ -37,6 +38,21 @@ bool IsContiguous(const graph::RecordResult& r) {
   for (int i = r.rank - 1; i >= 0; --i) {
     if (r.strides[i] != expect) return false;
     expect *= std::max<int64_t>(r.sizes[i], 1);
+  }
+  return true;
+}
+
+// A result with gaps or overlaps (clone_preserve_strides of a slice) is not what a value can be.
+bool IsDense(const graph::RecordResult& r) {
+  if (!r.defined || r.type().numel() == 0) return true;
+  int order[kMaxRank];
+  std::iota(order, order + r.rank, 0);
+  std::sort(order, order + r.rank, [&](int a, int b) { return r.strides[a] < r.strides[b]; });
+  int64_t expect = 1;
+  for (int i = 0; i < r.rank; ++i) {
+    if (r.sizes[order[i]] == 1) continue;
+    if (r.strides[order[i]] != expect) return false;
+    expect *= r.sizes[order[i]];
   }
   return true;
 }
@@ -109,6 +125,10 @@ Result<Program*> BuildProgram(const Fingerprint& fingerprint, const graph::KeyWr
   } else if (Status s = hooks.infer(hooks.context, &graph.records[0]); !s.ok()) {
     if (s.kind() != ErrorKind::kNotImplemented) return s;
     unsupported = s.message();
+  } else {
+    const graph::OpRecord& r = graph.records[0];
+    for (size_t k = 0; k < r.results.size(); ++k)
+      if (!r.target(k) && !IsDense(r.results[k])) unsupported = "a result with gaps";
   }
   return Cache().FindOrBuild(fingerprint, key.words(), key.size(), [&]() -> Result<std::unique_ptr<Program>> {
     if (!unsupported.empty()) return Unsupported(unsupported);

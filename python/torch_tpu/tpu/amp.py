@@ -10,9 +10,9 @@ from torch_tpu import _C
 __all__ = ["GradScaler", "autocast", "get_amp_supported_dtype"]
 
 
-class autocast(torch.amp.autocast):
-    def __init__(self, enabled: bool = True, dtype: torch.dtype | None = None, cache_enabled: bool = True):
-        super().__init__("tpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+def autocast(enabled: bool = True, dtype: torch.dtype | None = None, cache_enabled: bool = True) -> torch.amp.autocast:
+    """`torch.autocast("tpu", ...)`; a function, so that Dynamo sees core's class."""
+    return torch.amp.autocast("tpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
 class GradScaler(torch.amp.GradScaler):
