@@ -55,6 +55,7 @@ std::span<const Rule> ShapeRules();
 std::span<const Rule> IndexRules();
 std::span<const Rule> MatmulRules();
 std::span<const Rule> AttentionRules();
+std::span<const Rule> ConvolutionRules();
 std::span<const Rule> NormalizeRules();
 std::span<const Rule> LossRules();
 std::span<const Rule> CreateRules();
