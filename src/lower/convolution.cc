@@ -112,7 +112,7 @@ void ConvolutionBackward(Lowering& l) {
 }
 
 constexpr Rule kRules[] = {
-    {.name = "convolution", .lower = Convolution, .precision = true},
+    {.name = "convolution", .lower = Convolution, .precision = true, .keeps_channels_last = true},
     {.name = "convolution_backward", .lower = ConvolutionBackward, .precision = true},
 };
 

@@ -30,7 +30,7 @@ const Table& GetTable() {
     auto* t = new Table;
     using Family = std::span<const Rule> (*)();
     for (Family family : {PointwiseRules, CompareRules, ReduceRules, ShapeRules, IndexRules, MatmulRules, AttentionRules,
-                          ConvolutionRules, NormalizeRules, LossRules, CreateRules, RandomRules, SortRules, CopyRules, NonzeroRules}) {
+                          ConvolutionRules, PoolingRules, NormalizeRules, LossRules, CreateRules, RandomRules, SortRules, CopyRules, NonzeroRules}) {
       t->Add(family());
     }
     return t;

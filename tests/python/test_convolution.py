@@ -59,7 +59,7 @@ def test_convolution(spatial, transposed, groups):
     for stride, padding, dilation in itertools.product((1, 2), (0, 1), (1, 2)):
         for number, memory_format in enumerate(FORMATS[spatial]):
             bias = (stride + padding + dilation + number) % 2 == 0
-            tensors = convolution_tensors(spatial, groups, transposed, bias, memory_format, size=7 - spatial)
+            tensors = convolution_tensors(spatial, groups, transposed, bias, memory_format, size=6)
             if transposed and stride == 2:
                 options = {"output_padding": 1}
             else:
@@ -68,7 +68,8 @@ def test_convolution(spatial, transposed, groups):
             def call(x, w, b=None, s=stride, p=padding, d=dilation, options=options):
                 return function(x, w, b, stride=s, padding=p, dilation=d, groups=groups, **options)
 
-            compare(call, *tensors, rtol=1e-4, atol=1e-4)
+            # The CPU's strides of one spatial dimension follow from the library that it picks.
+            compare(call, *tensors, strides=spatial > 1, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS[2])
