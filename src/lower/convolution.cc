@@ -10,26 +10,6 @@ Ints PerDimension(const Ints& list, size_t n) { return list.size() == 1 ? Ints(n
 
 Ints SizesOf(const TensorType& t) { return Ints(t.begin(), t.end()); }
 
-// Channels nearer in memory than every spatial dimension. Dimensions of size 1 lie anywhere.
-bool FeaturesLast(const TensorType& type, const int64_t* strides) {
-  bool some = false;
-  for (int i = 2; i < type.rank; ++i) {
-    if (type.dims[i].size() == 1) continue;
-    if (strides[1] >= strides[i]) return false;
-    some = true;
-  }
-  return some && type.dims[1].size() != 1;
-}
-
-Image ImageOf(Lowering& l, int i, DType dtype) {
-  const graph::Operand& operand = l.arg(i).tensors[0];
-  return {l.Tensor(i, dtype), FeaturesLast(operand.type(), operand.strides)};
-}
-
-bool ResultFeaturesLast(const Lowering& l, int k) {
-  return FeaturesLast(l.ResultType(k), l.result(k).strides);
-}
-
 // The type that is multiplied: narrow floats where the engine has fast products of them, else what sums are kept in.
 DType Multiplied(const Lowering& l, DType dtype) { return l.profile.narrow_convolution ? dtype : OpMathType(dtype); }
 

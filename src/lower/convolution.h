@@ -2,7 +2,7 @@
 // One correlation y = x * w and its two gradients. A convolution is the correlation, a transposed convolution is its
 // gradient with respect to x; so three functions serve all five programs.
 #pragma once
-#include "lower/parts.h"
+#include "lower/image.h"
 
 namespace tpu::lower {
 
@@ -19,13 +19,6 @@ struct Correlation {
   bool pointwise() const;
 };
 
-// A tensor [N, C, spatial...] and whether its memory has the features last (torch.channels_last): moving features to
-// where they are already costs nothing.
-struct Image {
-  Value value;
-  bool features_last = false;
-};
-
 // Results have their logical order; `last` says in which memory order they go out. Operands are of one float type,
 // results of the type that sums are kept in. Requires: no size is 0.
 Value Correlate(Lowering& l, const Correlation& c, const Image& x, Value w, bool last);
@@ -37,9 +30,6 @@ Value CorrelateWeightGrad(Lowering& l, const Correlation& c, const Image& x, con
 Value PadForWindows(Builder& b, const Correlation& c, Value x);
 // What tap number `tap` of the window sees at each output position: [N, C, output spatial...] of a padded x.
 Value TapOf(Builder& b, const Correlation& c, Value padded, int64_t tap);
-// [N, C, spatial...] to [N, spatial..., C] and back.
-Value FeaturesToEnd(Builder& b, const Image& x);
-Value FeaturesFromEnd(Builder& b, Value x, bool last);
 // Depthwise, as one multiplication and addition a tap.
 Value DepthwiseCorrelate(Builder& b, const Correlation& c, Value x, Value w);
 Value DepthwiseInputGrad(Builder& b, const Correlation& c, Value y, Value w);

@@ -65,36 +65,6 @@ Value TapOf(Builder& b, const Correlation& c, Value padded, int64_t tap) {
   return SliceAt(b, padded, start, c.stride, Spatial(c.y));
 }
 
-Value FeaturesToEnd(Builder& b, const Image& x) {
-  const Ints dims = b.dims(x.value);
-  if (x.features_last) {
-    Ints order{0};
-    for (int64_t i = 2; i < static_cast<int64_t>(dims.size()); ++i) order.push_back(i);
-    order.push_back(1);
-    return b.Transpose(x.value, order);
-  }
-  // Over three dimensions it is a third faster than over four (2-d images), on every CPU plugin.
-  Ints to = dims;
-  std::rotate(to.begin() + 1, to.begin() + 2, to.end());
-  const Value flat = b.Reshape(x.value, {dims[0], dims[1], Product(Spatial(dims))});
-  return b.Reshape(b.Transpose(flat, {0, 2, 1}), to);
-}
-
-Value FeaturesFromEnd(Builder& b, Value x, bool last) {
-  const Ints dims = b.dims(x);
-  const int64_t rank = b.rank(x);
-  if (rank == 0) return x;
-  if (last) {
-    Ints order{0, rank - 1};
-    for (int64_t i = 1; i + 1 < rank; ++i) order.push_back(i);
-    return b.Transpose(x, order);
-  }
-  Ints to = dims;
-  std::rotate(to.begin() + 1, to.end() - 1, to.end());
-  const Value flat = b.Reshape(x, {dims[0], Product(Spatial(to)), dims.back()});
-  return b.Reshape(b.Transpose(flat, {0, 2, 1}), to);
-}
-
 Ints InputGradLow(const Correlation& c) {
   Ints low;
   for (size_t i = 0; i < c.spatial(); ++i) low.push_back(c.dilation[i] * (c.w[i + 2] - 1) - c.padding[i]);

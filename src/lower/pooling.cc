@@ -23,8 +23,8 @@ Ints Counts(const PoolWindow& w, bool include_pad) {
   return counts;
 }
 
-// x (of the pooled dims) divided by the number of elements of each window.
-Value Divide(Lowering& l, Value x, const std::vector<PoolWindow>& windows, const Divisors& at) {
+// x, whose pooled dimensions start at `first`, divided by the number of elements of each window.
+Value Divide(Lowering& l, Value x, int first, const std::vector<PoolWindow>& windows, const Divisors& at) {
   Builder& b = l.b;
   if (!l.IsNone(at.divisor_override)) return DivideByCount(b, x, static_cast<double>(l.Int(at.divisor_override)));
   double all = 1;
@@ -37,7 +37,7 @@ Value Divide(Lowering& l, Value x, const std::vector<PoolWindow>& windows, const
     }
     const std::vector<double> numbers(list.begin(), list.end());
     const Value row = b.ConstantList(TensorType(b.dtype(x), {static_cast<int64_t>(list.size())}), numbers);
-    const Value spread = b.BroadcastInDim(row, b.dims(x), {b.rank(x) - static_cast<int64_t>(windows.size() - i)});
+    const Value spread = b.BroadcastInDim(row, b.dims(x), {first + static_cast<int64_t>(i)});
     counts = counts.valid() ? b.Mul(counts, spread) : spread;
   }
   if (!counts.valid()) return DivideByCount(b, x, all);
@@ -51,23 +51,24 @@ void AvgPool(Lowering& l) {
   if (ResultIsEmpty(l, 0)) return SetResultFill(l, 0, 0);
   const TensorType in = l.TypeOf(0);
   const std::vector<PoolWindow> windows = PoolWindows(l, n, in, l.ResultType(0), {.kernel = 1});
-  const Value x = l.Tensor(0, OpMathType(in.dtype));
+  const auto [x, first, last] = SpatialOf(l, 0, OpMathType(in.dtype), n);
   hlo::Window window;
-  window.dimensions = window.strides = Ints(static_cast<size_t>(in.rank - n), 1);
-  window.low = window.high = Ints(static_cast<size_t>(in.rank - n), 0);
+  window.dimensions = window.strides = Ints(in.rank, 1);
+  window.low = window.high = Ints(in.rank, 0);
   Ints crop = b.dims(x);
-  for (const PoolWindow& w : windows) {
-    const size_t i = window.low.size();
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const PoolWindow& w = windows[i];
+    const size_t d = static_cast<size_t>(first) + i;
     const int64_t high = (w.out - 1) * w.stride + w.kernel - w.padding - w.in;
-    window.dimensions.push_back(w.kernel);
-    window.strides.push_back(w.stride);
-    window.low.push_back(w.padding);
-    window.high.push_back(std::max<int64_t>(high, 0));
-    crop[i] += std::min<int64_t>(high, 0);
+    window.dimensions[d] = w.kernel;
+    window.strides[d] = w.stride;
+    window.low[d] = w.padding;
+    window.high[d] = std::max<int64_t>(high, 0);
+    crop[d] += std::min<int64_t>(high, 0);
   }
   const Value seen = b.Slice(x, Ints(crop.size(), 0), crop);
   const Value sums = b.ReduceWindow(seen, b.Constant(b.dtype(x), 0), window, "add");
-  SetResultAs(l, 0, Divide(l, sums, windows, {5, 6}));
+  SetResultAs(l, 0, Logical(b, Divide(l, sums, first, windows, {5, 6}), last));
 }
 
 // The outputs whose windows hold each element.
@@ -88,9 +89,10 @@ void AvgPoolBackward(Lowering& l) {
   const TensorType in = l.TypeOf(1);
   if (ResultIsEmpty(l, 0) || l.TypeOf(0).numel() == 0) return SetResultFill(l, 0, 0);
   const std::vector<PoolWindow> windows = PoolWindows(l, n, in, l.TypeOf(0), {.kernel = 2});
-  Value x = Divide(l, l.Tensor(0, OpMathType(in.dtype)), windows, {6, 7});
-  for (int i = 0; i < n; ++i) x = Resample(l, x, b.rank(x) - n + i, Covering(windows[static_cast<size_t>(i)]));
-  SetResultAs(l, 0, x);
+  const auto [grad, first, last] = SpatialOf(l, 0, OpMathType(in.dtype), n);
+  Value x = Divide(l, grad, first, windows, {6, 7});
+  for (int i = 0; i < n; ++i) x = Resample(l, x, first + i, Covering(windows[static_cast<size_t>(i)]));
+  SetResultAs(l, 0, Logical(b, x, last));
 }
 
 // ---- adaptive: output i is the mean of [start(i), end(i))
@@ -110,9 +112,11 @@ template <int n>
 void AdaptiveAvgPool(Lowering& l) {
   const TensorType in = l.TypeOf(0), out = l.ResultType(0);
   if (out.numel() == 0) return SetResultFill(l, 0, 0);
-  Value x = l.Tensor(0, OpMathType(in.dtype));
-  for (int i = in.rank - n; i < in.rank; ++i) x = Resample(l, x, i, AdaptiveTerms(in.dims[i].size(), out.dims[i].size()));
-  SetResultAs(l, 0, x);
+  const auto [whole, first, last] = SpatialOf(l, 0, OpMathType(in.dtype), n);
+  Value x = whole;
+  for (int i = 0; i < n; ++i)
+    x = Resample(l, x, first + i, AdaptiveTerms(in.dims[in.rank - n + i].size(), out.dims[in.rank - n + i].size()));
+  SetResultAs(l, 0, Logical(l.b, x, last));
 }
 
 // _adaptive_avg_pool{2,3}d_backward(grad_output, self)
@@ -120,12 +124,13 @@ template <int n>
 void AdaptiveAvgPoolBackward(Lowering& l) {
   const TensorType out = l.TypeOf(0), in = l.TypeOf(1);
   if (ResultIsEmpty(l, 0) || out.numel() == 0) return SetResultFill(l, 0, 0);
-  Value x = l.Tensor(0, OpMathType(in.dtype));
-  for (int i = in.rank - n; i < in.rank; ++i) {
-    const int64_t from = in.dims[i].size();
-    x = Resample(l, x, i, Transposed(AdaptiveTerms(from, out.dims[i].size()), from));
+  const auto [whole, first, last] = SpatialOf(l, 0, OpMathType(in.dtype), n);
+  Value x = whole;
+  for (int i = 0; i < n; ++i) {
+    const int64_t from = in.dims[in.rank - n + i].size(), to = out.dims[in.rank - n + i].size();
+    x = Resample(l, x, first + i, Transposed(AdaptiveTerms(from, to), from));
   }
-  SetResultAs(l, 0, x);
+  SetResultAs(l, 0, Logical(l.b, x, last));
 }
 
 constexpr Rule kAverageRules[] = {

@@ -34,9 +34,11 @@ Value Spaced(Builder& b, Value x, int dim, const Ints& p, int64_t step, Value fi
   return b.SliceDim(b.Pad(x, fill, low, high), dim, first, first + (p.back() - p.front()) + 1, step);
 }
 
-Value Repeated(Builder& b, Value x, int dim, int64_t times, int64_t count) {
+Value Repeated(Builder& b, Value x, int dim, int64_t times, int64_t count, Value fill) {
   const auto at = static_cast<size_t>(dim);
-  x = b.SliceDim(x, dim, 0, (count + times - 1) / times);
+  Ints behind(static_cast<size_t>(b.rank(x)), 0);
+  behind[at] = (count + times - 1) / times - b.dim(x, dim);
+  x = b.Pad(x, fill, Ints(behind.size(), 0), behind);
   Ints dims = b.dims(x), split = dims, from;
   split.insert(split.begin() + dim + 1, times);
   for (int64_t i = 0; i < static_cast<int64_t>(split.size()); ++i)
@@ -95,7 +97,7 @@ bool AreNeighbours(const Terms& terms, int64_t size) {
 Value TakePositions(Builder& b, Value x, int dim, const Ints& positions, Value fill) {
   int64_t step;
   if (EvenlySpaced(positions, &step)) return Spaced(b, x, dim, positions, step, fill);
-  if (const int64_t times = TimesRepeated(positions)) return Repeated(b, x, dim, times, static_cast<int64_t>(positions.size()));
+  if (const int64_t times = TimesRepeated(positions)) return Repeated(b, x, dim, times, static_cast<int64_t>(positions.size()), fill);
   Ints inside = positions, is_inside;
   bool all = true;
   for (int64_t& p : inside) {
@@ -136,6 +138,15 @@ Terms Transposed(const Terms& terms, int64_t sources) {
     for (const Term& t : terms[i]) out[static_cast<size_t>(t.source)].push_back({static_cast<int64_t>(i), t.weight});
   return out;
 }
+
+SpatialView SpatialOf(Lowering& l, int i, DType dtype, int n) {
+  const int rank = l.TypeOf(i).rank;
+  const Image image = rank == n + 2 ? ImageOf(l, i, dtype) : Image{l.Tensor(i, dtype)};
+  if (image.features_last) return {FeaturesToEnd(l.b, image), 1, true};
+  return {image.value, rank - n, false};
+}
+
+Value Logical(Builder& b, Value x, bool features_last) { return features_last ? FeaturesFromEnd(b, x, true) : x; }
 
 int64_t AdaptiveStart(int64_t i, int64_t in, int64_t out) { return i * in / out; }
 int64_t AdaptiveEnd(int64_t i, int64_t in, int64_t out) { return ((i + 1) * in + out - 1) / out; }

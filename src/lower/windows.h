@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows along one dimension at a time: pooling and resampling are separable.
 #pragma once
-#include "lower/parts.h"
+#include "lower/image.h"
 
 namespace tpu::lower {
 
@@ -20,6 +20,16 @@ using Terms = std::vector<std::vector<Term>>;
 Value Resample(Lowering& l, Value x, int dim, const Terms& terms);
 // The terms of the gradient: source and output exchanged.
 Terms Transposed(const Terms& terms, int64_t sources);
+
+// Operand i for an operator on its last n dimensions, in the order of its memory: the dimensions are first, first + 1, ...
+struct SpatialView {
+  Value value;
+  int first;
+  bool features_last;
+};
+SpatialView SpatialOf(Lowering& l, int i, DType dtype, int n);
+// Back in logical order.
+Value Logical(Builder& b, Value x, bool features_last);
 
 // A window of a pooling operator along one dimension.
 struct PoolWindow {

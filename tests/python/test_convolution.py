@@ -153,3 +153,71 @@ def test_only_the_gradients_asked_for(wanted):
         if device == "tpu":
             mine = [g.cpu() for g in gradients if g is not None]
     torch.testing.assert_close(mine[0], next(g for g in gradients if g is not None), rtol=1e-4, atol=1e-4)
+
+
+# ---- pooling
+
+
+def image(*size, memory_format=torch.contiguous_format, ties=False):
+    torch.manual_seed(0)
+    x = torch.randint(0, 3, size).float() if ties else torch.randn(*size)
+    return x.contiguous(memory_format=memory_format)
+
+
+POOLS = [  # kernel, stride, padding, dilation, ceil_mode
+    (2, 2, 0, 1, False),
+    (2, 2, 0, 1, True),
+    (3, 2, 1, 1, False),
+    (3, 2, 1, 1, True),
+    (3, 1, 1, 2, False),
+    ((2, 3), (1, 2), (1, 0), 1, True),
+    (3, 5, 0, 1, False),
+]
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+def test_max_pool2d(pool, ties, memory_format):
+    compare(lambda x: F.max_pool2d(x, *pool, return_indices=True), image(2, 3, 9, 8, memory_format=memory_format, ties=ties))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_max_pool_of_other_ranks(ties):
+    compare(lambda x: F.max_pool1d(x, 3, 2, 1, return_indices=True), image(2, 3, 9, ties=ties))
+    compare(lambda x: F.max_pool2d(x, 2, return_indices=True), image(3, 8, 9, ties=ties))
+    compare(lambda x: F.max_pool3d(x, 2, return_indices=True), image(2, 3, 4, 6, 5, ties=ties))
+    compare(lambda x: F.max_pool3d(x, (2, 3, 3), 2, (0, 1, 1), return_indices=True), image(2, 3, 4, 6, 5, ties=ties))
+
+
+def test_max_pool_of_unordered_values():
+    x = image(1, 2, 6, 6)
+    x[0, 0, 1, 1] = x[0, 0, 2, 2] = x[0, 1, 5, 5] = torch.nan
+    x[0, 1, :3, :3] = -torch.inf
+    for pool in POOLS[:4]:
+        want = F.max_pool2d(x, *pool, return_indices=True)
+        got = F.max_pool2d(x.tpu(), *pool, return_indices=True)
+        for mine, reference in zip(got, want, strict=True):
+            torch.testing.assert_close(mine.cpu(), reference, equal_nan=True)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
+@pytest.mark.parametrize("pool", [p for p in POOLS if p[3] == 1], ids=str)
+@pytest.mark.parametrize("include_pad,divisor", [(True, None), (False, None), (True, 3)])
+def test_avg_pool2d(pool, include_pad, divisor, memory_format):
+    kernel, stride, padding, _dilation, ceil_mode = pool
+    call = lambda x: F.avg_pool2d(x, kernel, stride, padding, ceil_mode, include_pad, divisor)  # noqa: E731
+    compare(call, image(2, 3, 9, 8, memory_format=memory_format))
+
+
+def test_avg_pool_of_other_ranks():
+    compare(lambda x: F.avg_pool1d(x, 3, 2, 1), image(2, 3, 9))
+    compare(lambda x: F.avg_pool3d(x, 2, 2, 1, True, False), image(2, 3, 4, 6, 5))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 4), (5, 3), (9, 8), (11, 20)])
+def test_adaptive(size):
+    compare(lambda x: F.adaptive_avg_pool2d(x, size), image(2, 3, 9, 8))
+    compare(lambda x: F.adaptive_max_pool2d(x, size, return_indices=True), image(2, 3, 9, 8, ties=True))
+    compare(lambda x: F.adaptive_avg_pool3d(x, (2, *size)), image(2, 3, 4, 9, 8))
+    compare(lambda x: F.adaptive_max_pool3d(x, (2, *size), return_indices=True), image(2, 3, 4, 9, 8))
