@@ -15,8 +15,14 @@ DType Accumulator(Builder& b, Value x) { return OpMathType(b.dtype(x)); }
 // Batch and features of x, w and y at these places, the spatial dimensions at the remaining ones.
 hlo::ConvolutionDims DimsWith(int rank, Ints x, Ints w, Ints y) {
   const auto rest = [rank](const Ints& taken) { return OtherDims(rank, taken); };
-  return {.input_batch = x[0], .input_feature = x[1], .kernel_input_feature = w[1], .kernel_output_feature = w[0],
-          .output_batch = y[0], .output_feature = y[1], .input_spatial = rest(x), .kernel_spatial = rest(w),
+  return {.input_batch = x[0],
+          .input_feature = x[1],
+          .kernel_input_feature = w[1],
+          .kernel_output_feature = w[0],
+          .output_batch = y[0],
+          .output_feature = y[1],
+          .input_spatial = rest(x),
+          .kernel_spatial = rest(w),
           .output_spatial = rest(y)};
 }
 
@@ -102,25 +108,46 @@ Value TurnedKernel(Builder& b, const Correlation& c, Value w) {
   return b.Reverse(b.Reshape(split, to), taps);
 }
 
+using Form = Value (*)(Lowering&, const Correlation&, const Image&, Value, bool);
+
+// One correlation a group, of `seen` (x or y) into the other one.
+Value ByGroups(Lowering& l, const Correlation& c, const Image& seen, Value w, bool last, Form form) {
+  Builder& b = l.b;
+  Correlation one = c;
+  one.groups = 1;
+  one.x[1] = c.w[1];
+  one.y[1] = one.w[0] = c.w[0] / c.groups;
+  const int64_t features = b.dim(seen.value, 1) / c.groups;
+  Values parts;
+  for (int64_t g = 0; g < c.groups; ++g) {
+    const Value part = b.SliceDim(seen.value, 1, g * features, (g + 1) * features);
+    parts.push_back(form(l, one, {part, seen.features_last}, b.SliceDim(w, 0, g * one.w[0], (g + 1) * one.w[0]), last));
+  }
+  return b.Concatenate(parts, 1);
+}
+
 }  // namespace
 
 Value Correlate(Lowering& l, const Correlation& c, const Image& x, Value w, bool last) {
   Builder& b = l.b;
   const pjrt::EngineProfile& p = l.profile;
   if (p.depthwise_conv_as_shifts && c.depthwise() && c.taps() <= kMostShifts) return DepthwiseCorrelate(b, c, x.value, w);
+  if (c.groups > 1 && c.groups <= p.convolution_split_groups) return ByGroups(l, c, x, w, last, Correlate);
   if (p.pointwise_conv_as_dot && c.pointwise()) return PointwiseCorrelate(l, c, x, w);
-  if (c.groups == 1 && !x.features_last && c.taps() * c.w[1] <= p.convolution_patch_terms) return CorrelateByPatches(l, c, x.value, w);
+  if (c.groups == 1 && c.taps() * c.w[1] <= p.convolution_patch_terms) return CorrelateByPatches(l, c, x.value, w);
   hlo::Window window;
   window.strides = c.stride;
   window.window_dilations = c.dilation;
   window.low = window.high = c.padding;
-  return Convolve(l, c, x, w, window, last);
+  // As a gradient of a transposed convolution with output padding, y may be smaller than what the windows make.
+  return b.Slice(Convolve(l, c, x, w, window, last), Ints(c.y.size(), 0), c.y);
 }
 
 Value CorrelateInputGrad(Lowering& l, const Correlation& c, const Image& y, Value w, bool last) {
   Builder& b = l.b;
   const pjrt::EngineProfile& p = l.profile;
   if (p.depthwise_conv_as_shifts && c.depthwise() && c.taps() <= kMostShifts) return DepthwiseInputGrad(b, c, y.value, w);
+  if (c.groups > 1 && c.groups <= p.convolution_split_groups) return ByGroups(l, c, y, w, last, CorrelateInputGrad);
   if (p.pointwise_conv_as_dot && c.pointwise()) return PointwiseInputGrad(l, c, y, w);
   // Engines have slow loops for negative padding: what is too much is cut off afterwards.
   Ints low = InputGradLow(c), high = InputGradHigh(c), start(2, 0), limit{c.x[0], c.x[1]};

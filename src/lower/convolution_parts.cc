@@ -104,7 +104,8 @@ Value DepthwiseInputGrad(Builder& b, const Correlation& c, Value y, Value w) {
   for (int64_t tap = 0; tap < c.taps(); ++tap) {
     Ints start = TapPosition(c, tap);
     for (size_t i = 0; i < start.size(); ++i) start[i] *= c.dilation[i];
-    const Value product = b.Mul(SliceAt(b, padded, start, Ints(c.spatial(), 1), Spatial(c.x)), TapWeight(b, w, c.taps() - 1 - tap, to));
+    const Value product =
+        b.Mul(SliceAt(b, padded, start, Ints(c.spatial(), 1), Spatial(c.x)), TapWeight(b, w, c.taps() - 1 - tap, to));
     sum = tap ? b.Add(sum, product) : product;
   }
   const int64_t filters = c.w[0] / c.groups;
@@ -121,7 +122,9 @@ Value DepthwiseWeightGrad(Lowering& l, const Correlation& c, Value x, Value y) {
   Values taps;
   for (int64_t tap = 0; tap < c.taps(); ++tap) {
     const Value product = b.Mul(TapOf(b, c, padded, tap), y);
-    taps.push_back(b.Reshape(ReduceSum(l, product, OtherDims(b.rank(y), {1})), {c.w[0], 1}));
+    // Rows first: a reduction of neighbours is vectorised, one of all dimensions but the second is not.
+    const Value rows = ReduceSum(l, product, OtherDims(b.rank(y), {0, 1}));
+    taps.push_back(b.Reshape(ReduceSum(l, rows, {0}), {c.w[0], 1}));
   }
   return b.Reshape(b.Concatenate(taps, 1), c.w);
 }

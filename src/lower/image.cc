@@ -24,9 +24,7 @@ Image ImageOf(Lowering& l, int i, DType dtype) {
   return {l.Tensor(i, dtype), FeaturesLast(operand.type(), operand.strides)};
 }
 
-bool ResultFeaturesLast(const Lowering& l, int k) {
-  return FeaturesLast(l.ResultType(k), l.result(k).strides);
-}
+bool ResultFeaturesLast(const Lowering& l, int k) { return FeaturesLast(l.ResultType(k), l.result(k).strides); }
 
 Value FeaturesToEnd(Builder& b, const Image& x) {
   const Ints dims = b.dims(x.value);

@@ -28,7 +28,8 @@ TapPositions AdaptivePositions(int64_t in, int64_t out) {
   TapPositions taps;
   for (int64_t k = 0; k < longest; ++k) {
     taps.emplace_back();
-    for (int64_t i = 0; i < out; ++i) taps.back().push_back(std::min(AdaptiveStart(i, in, out) + k, AdaptiveEnd(i, in, out) - 1));
+    for (int64_t i = 0; i < out; ++i)
+      taps.back().push_back(std::min(AdaptiveStart(i, in, out) + k, AdaptiveEnd(i, in, out) - 1));
   }
   return taps;
 }
@@ -197,7 +198,8 @@ void MaxPoolGrad(Lowering& l, int n, int indices, const std::vector<PoolWindow>&
   if (to.numel() == 0 || l.TypeOf(0).numel() == 0) return SetResultFill(l, 0, 0);
   if (to.numel() > std::numeric_limits<int32_t>::max()) return l.Unsupported("max pooling of so many elements");
   const DType acc = OpMathType(to.dtype);
-  const bool apart = !windows.empty() && std::all_of(windows.begin(), windows.end(), [](const PoolWindow& w) { return w.apart(); });
+  const bool apart =
+      !windows.empty() && std::all_of(windows.begin(), windows.end(), [](const PoolWindow& w) { return w.apart(); });
   if (!apart) {
     const Value index = b.Convert(l.Tensor(indices), DType::kI32);
     return SetResultAs(l, 0, GradByScatter(b, l.Tensor(0, acc), index, n, to));

@@ -97,7 +97,8 @@ bool AreNeighbours(const Terms& terms, int64_t size) {
 Value TakePositions(Builder& b, Value x, int dim, const Ints& positions, Value fill) {
   int64_t step;
   if (EvenlySpaced(positions, &step)) return Spaced(b, x, dim, positions, step, fill);
-  if (const int64_t times = TimesRepeated(positions)) return Repeated(b, x, dim, times, static_cast<int64_t>(positions.size()), fill);
+  if (const int64_t times = TimesRepeated(positions))
+    return Repeated(b, x, dim, times, static_cast<int64_t>(positions.size()), fill);
   Ints inside = positions, is_inside;
   bool all = true;
   for (int64_t& p : inside) {

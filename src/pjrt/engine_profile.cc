@@ -50,8 +50,9 @@ void FillCpu(int minor, EngineProfile* p) {
   p->convolution_features_last = true;
   p->pointwise_conv_as_dot = true;
   p->convolution_patch_terms = 32;
+  p->convolution_split_groups = 16;
   p->weight_grad_images = 16;
-  p->weight_grad_terms = 1 << 14;
+  p->weight_grad_terms = 1 << 12;
   p->depthwise_conv_as_shifts = true;
   p->ffi_ok = true;
   p->to_host_layout_ignored = minor <= kCpu81;

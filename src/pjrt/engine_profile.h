@@ -47,8 +47,9 @@ struct EngineProfile {
   // Convolutions are computed with features last and kernels as [taps, in, out]; any other order is transposed slowly.
   bool convolution_features_last = false;
   bool pointwise_conv_as_dot = false;      // 1x1 convolutions are slower than products
-  // Sums of at most this many terms an output are faster as products with copied windows, where features come first.
+  // Sums of at most this many terms an output are faster as products with copied windows.
   int64_t convolution_patch_terms = 0;
+  int64_t convolution_split_groups = 0;    // up to this many groups, one convolution each is faster than one of all
   // Gradients of convolution weights are slow over many images and terms: the sum is cut into parts. 0: it is not.
   int64_t weight_grad_images = 0;
   int64_t weight_grad_terms = 0;
