@@ -91,7 +91,7 @@ TEST_F(PoolingTest, Adaptive) {
   const HostTensor x = HostTensor::Of(F32({1, 1, 5}), {1, 2, 3, 4, 6});
   // Windows [0, 3) and [2, 5).
   ExpectValues(RecordBuilder("_adaptive_avg_pool2d").Tensor(x).IntList({1, 2}).Result(F32({1, 1, 2})).Run().results[0],
-               {2, 13.0 / 3});
+               {2, 13.0f / 3});
   const Outcome out =
       RecordBuilder("adaptive_max_pool2d").Tensor(x).IntList({1, 2}).Result(F32({1, 1, 2})).Result(I64({1, 1, 2})).Run();
   ExpectValues(out.results[0], {3, 6});
