@@ -9,8 +9,11 @@ import torch.nn.functional as F
 
 pytestmark = pytest.mark.usefixtures("forbid_fallback")
 
-FORMATS = {1: (torch.contiguous_format,), 2: (torch.contiguous_format, torch.channels_last),
-           3: (torch.contiguous_format, torch.channels_last_3d)}
+FORMATS = {
+    1: (torch.contiguous_format,),
+    2: (torch.contiguous_format, torch.channels_last),
+    3: (torch.contiguous_format, torch.channels_last_3d),
+}
 CONVOLUTIONS = {
     (1, False): F.conv1d, (2, False): F.conv2d, (3, False): F.conv3d,
     (1, True): F.conv_transpose1d, (2, True): F.conv_transpose2d, (3, True): F.conv_transpose3d,
@@ -60,10 +63,7 @@ def test_convolution(spatial, transposed, groups):
         for number, memory_format in enumerate(FORMATS[spatial]):
             bias = (stride + padding + dilation + number) % 2 == 0
             tensors = convolution_tensors(spatial, groups, transposed, bias, memory_format, size=6)
-            if transposed and stride == 2:
-                options = {"output_padding": 1}
-            else:
-                options = {}
+            options = {"output_padding": 1} if transposed and stride == 2 else {}
 
             def call(x, w, b=None, s=stride, p=padding, d=dilation, options=options):
                 return function(x, w, b, stride=s, padding=p, dilation=d, groups=groups, **options)
