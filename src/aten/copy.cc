@@ -17,6 +17,7 @@
 #include "aten/recorder.h"
 #include "aten/storage_ops.h"
 #include "aten/tensor.h"
+#include "engine/capture.h"
 #include "engine/runtime.h"
 #include "graph/access.h"
 
@@ -114,6 +115,7 @@ void HostToDevice(const Tensor& dst, const Tensor& src) {
       host.copy_(src);
     }
     // Entries recorded so far captured the old value: this is later than all of them.
+    ThrowIfError(engine::CheckWrite(CellOf(dst)));
     CellOf(dst)->Swap(UploadDense(host.const_data_ptr(), type, device));
     return;
   }
@@ -325,6 +327,7 @@ void CopyOnDevice(const Tensor& dst, const Tensor& src) {
     // Values are immutable: equal bytes are one value. Whoever writes next makes a new one.
     engine::Cell* to = CellOf(dst);
     engine::Cell* from = CellOf(src);
+    ThrowIfError(engine::CheckWrite(to));
     if (to != from) to->Swap(from->Load());
     return;
   }
@@ -379,6 +382,7 @@ Tensor HostBase::View(const Tensor& t) const { return CpuTensor(host_, t, t.stor
 void HostBase::Commit() {
   if (!type_.bytes()) return;
   engine::Cell* cell = CellOf(storage_);
+  ThrowIfError(engine::CheckWrite(cell));
   cell->Swap(UploadDense(host_.data(), type_, cell->device));
 }
 

@@ -96,6 +96,21 @@ Status Describe(const at::Tensor& t, graph::RecordResult* r) {
   return {};
 }
 
+// Rule::keeps_channels_last.
+void KeepChannelsLast(const InferContext& c, graph::RecordResult* r) {
+  for (const ArgPlan& plan : c.form->args) {
+    if (plan.use != ArgUse::kTensor || plan.stack < 0) continue;
+    const at::Tensor& t = c.arguments[plan.stack].toTensor();
+    if (!t.defined() || t.dim() != r->rank) continue;
+    const at::MemoryFormat format = t.suggest_memory_format();
+    if (format != at::MemoryFormat::ChannelsLast && format != at::MemoryFormat::ChannelsLast3d) continue;
+    const c10::IntArrayRef sizes(r->sizes, r->rank);
+    const auto strides = r->rank == 4 ? c10::get_channels_last_strides_2d(sizes) : c10::get_channels_last_strides_3d(sizes);
+    std::copy(strides.begin(), strides.end(), r->strides);
+    return;
+  }
+}
+
 std::string Sizes(const int64_t* sizes, int rank) {
   std::string s = "[";
   for (int i = 0; i < rank; ++i) s += (i ? ", " : "") + std::to_string(sizes[i]);
@@ -159,6 +174,7 @@ Status InferResults(InferContext* context, graph::OpRecord* record) {
     record->results.emplace_back();
     TPU_RETURN_IF_ERROR(Describe(t, &record->results.back()));
   }
+  if (form.rule && form.rule->keeps_channels_last) KeepChannelsLast(*context, &record->results[0]);
   for (int16_t position : context->updated) {
     record->results.emplace_back();
     TPU_RETURN_IF_ERROR(Describe(context->arguments[form.args[position].stack].toTensor(), &record->results.back()));

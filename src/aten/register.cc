@@ -73,7 +73,8 @@ torch::CppFunction KernelFor(const OpForm* form) {
     if (signature == "T") return torch::CppFunction([form](T& a) -> T& { return RecordTyped(*form, a), a; });
     if (signature == "TT") return torch::CppFunction([form](T& a, const T& b) -> T& { return RecordTyped(*form, a, b), a; });
     if (signature == "TN") return torch::CppFunction([form](T& a, const N& s) -> T& { return RecordTyped(*form, a, s), a; });
-    if (signature == "TTN") return torch::CppFunction([form](T& a, const T& b, const N& s) -> T& { return RecordTyped(*form, a, b, s), a; });
+    if (signature == "TTN")
+      return torch::CppFunction([form](T& a, const T& b, const N& s) -> T& { return RecordTyped(*form, a, b, s), a; });
   }
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(form));
 }
@@ -103,8 +104,6 @@ bool Wanted(const c10::OperatorHandle& op, const OpForm& form) {
   const std::string& name = op.operator_name().name;
   // In-place metadata: squeeze_, t_, transpose_ go through the composite of as_strided_. copy_ goes to _copy_from.
   if (name == "aten::as_strided_" || name == "aten::copy_") return false;
-  // Composites that end in operators which refuse every device but their own.
-  if (name == "aten::convolution" || name == "aten::convolution_backward") return true;
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd)) return form.rule != nullptr;
   return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
          op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);

@@ -142,6 +142,7 @@ Result<std::unique_ptr<Program>> BuildComposite(Composition composition) {
   auto lowered = lower::LowerGraph(GraphOf(*p), Runtime::Started().profile());
   if (!lowered.ok()) return lowered.status();
   Describe(std::move(*lowered), p.get());
+  p->checked = CheckedOutputs(*p->composition);
   return p;
 }
 

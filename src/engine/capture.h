@@ -74,6 +74,8 @@ class Capture {
 
 // True while this thread captures.
 bool Capturing();
+// Breaks this thread's capture, if there is one, when the cell is neither an input's nor made in it. Before a cell is swapped.
+Status CheckWrite(Cell* cell);
 // Ends the capture of this thread in failure: `why` names what is not possible in one.
 Status BreakCapture(std::string why);
 

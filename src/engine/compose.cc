@@ -72,6 +72,19 @@ class Composer {
 
 }  // namespace
 
+std::vector<bool> CheckedOutputs(const Composition& c) {
+  std::vector<bool> made, live;
+  size_t next = 0;
+  for (const Program* part : c.parts) {
+    bool checked = !part->traps.empty();
+    for (size_t i = 0; i < part->arguments.size(); ++i)
+      if (int32_t operand = c.operands[next++]; operand < 0) checked = checked || made[static_cast<size_t>(~operand)];
+    made.insert(made.end(), part->outputs.size(), checked);
+  }
+  for (int32_t number : c.live) live.push_back(made[static_cast<size_t>(number)]);
+  return live;
+}
+
 graph::Graph Compose(const Composition& composition) { return Composer(composition).Run(); }
 
 }  // namespace tpu::engine

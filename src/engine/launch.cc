@@ -207,7 +207,7 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
     inherits |= call.args[i]->traps != 0;
     synchronous &= call.args[i]->known_ready;
   }
-  std::shared_ptr<Failure> failed;
+  std::shared_ptr<Failure> failed, unchecked;  // of all outputs; of those that a check was made for
   if (__builtin_expect(inherits, 0))
     failed = InheritTraps(call.args, p.arguments.size() * call.num_devices, call.outputs, n * call.num_devices);
   bool all_ready = true;
@@ -241,7 +241,7 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
     if (!ready)
       KeepTrap(std::move(last), &p, call.outputs + d * n, n);
     else if (auto f = ReadTrap(last, p))
-      failed = std::move(f);
+      unchecked = std::move(f);
   }
   if (temp_bytes) ReleaseReserved(call.devices[0], temp_bytes);
   if (all_ready) NoteRetired(call.position);
@@ -249,8 +249,8 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
     Value* v = call.outputs[i];
     v->known_ready = all_ready;
     if (all_ready) v->made_at.store(0, std::memory_order_relaxed);
-    if (failed)
-      Poison(v, failed);
+    if (failed || (unchecked && IsChecked(p, i % n)))
+      Poison(v, failed ? failed : unchecked);
     else
       v->state.store(ValueState::kReady, std::memory_order_release);
   }

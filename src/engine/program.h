@@ -51,6 +51,8 @@ struct Program {
   std::vector<uint16_t> arguments;           // argument numbers of the graph that the program takes
   std::vector<lower::HostField> host_fields;
   int host_words = 0;
+  // For each output, whether a check of the program (Lowered::traps) was made on the way to it. Empty: for all.
+  std::vector<bool> checked;
   bool random = false;                       // of one record: two raw host values more, the seed and the first counter
   int64_t random_count = 0;
   // True once the program has been compiled, which is what the two numbers below wait for (EnsureLoaded).
@@ -65,5 +67,8 @@ struct Program {
   std::vector<lower::TrapInfo> traps;
   uint64_t last_used = 0;                    // queue position
 };
+
+// Whether a failed check of the program spoils this output.
+inline bool IsChecked(const Program& p, size_t output) { return p.checked.empty() || p.checked[output]; }
 
 }  // namespace tpu::engine

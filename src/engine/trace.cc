@@ -65,8 +65,16 @@ size_t PeriodOf(const std::vector<const Program*>& parts) {
 
 }  // namespace
 
+Trace::Trace(Kind kind) : kind_(kind) {
+  if (capturing()) g_open.fetch_add(1);
+}
+
 Trace::~Trace() {
   Seal();
+  if (capturing()) {
+    PoisonLeaked();
+    g_open.fetch_sub(1);
+  }
   Clear();
 }
 
@@ -124,6 +132,23 @@ void Trace::SealBefore(const TracedRecord& r) {
   // Not when its last record comes: what the caller is about to drop would count as alive.
   const bool ended = kind_ == kFused && EndingAt(rolling_.back()) == Ending::kEnd;
   if (full || ended || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
+}
+
+bool Trace::IsOutside(Cell* cell) const {
+  ValueRef old(cell->Load());
+  int32_t number;
+  return old->state.load(std::memory_order_acquire) != ValueState::kUndefined && !Holds(old.get(), &number);
+}
+
+void Trace::PoisonLeaked() {
+  auto failure = std::make_shared<Failure>(RuntimeError("this tensor belongs to a compiled graph's capture, which has no contents"));
+  for (const auto* values : {&arguments_, &made_}) {
+    for (Value* v : *values) {
+      if (v->state.load(std::memory_order_acquire) != ValueState::kTraced || v->refs.load(std::memory_order_acquire) == 1) continue;
+      v->failure = failure;
+      v->state.store(ValueState::kPoisoned, std::memory_order_release);
+    }
+  }
 }
 
 Value* Trace::Foreign(const TracedRecord& r) {
@@ -307,6 +332,8 @@ Trace* CurrentTrace() {
 }
 
 Status AppendTo(Trace* trace, const TracedRecord& r) {
+  for (int i = 0; i < r.num_cells; ++i)
+    if (Status s = CheckWrite(r.cells[i]); !s.ok()) return Abandon(r), s;
   std::unique_lock<std::mutex> lock;
   if (trace != t_scoped) lock = std::unique_lock<std::mutex>(g_fused_mu);
   while (Value* foreign = trace->Foreign(r)) {
@@ -330,6 +357,11 @@ bool AnyTraced() { return g_open.load(std::memory_order_relaxed) != 0; }
 Trace* ExchangeScopedTrace(Trace* trace) { return std::exchange(t_scoped, trace); }
 
 bool Capturing() { return t_scoped && t_scoped->capturing(); }
+
+Status CheckWrite(Cell* cell) {
+  if (!Capturing() || !t_scoped->IsOutside(cell)) return {};
+  return t_scoped->Break("a tensor that is not an input is written");
+}
 
 Status BreakCapture(std::string why) { return t_scoped->Break(std::move(why)); }
 

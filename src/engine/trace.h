@@ -40,7 +40,7 @@ class Trace {
     size_t raw;  // where the seed and the first counter stand among the raw host values
     int64_t count;
   };
-  explicit Trace(Kind kind) : kind_(kind) {}
+  explicit Trace(Kind kind);
   ~Trace();
 
   // May seal what is there first. Never fails: what goes wrong in sealing poisons the results.
@@ -61,6 +61,8 @@ class Trace {
   Value* argument(size_t number) const { return arguments_[number]; }
   const std::vector<uint64_t>& raw() const { return raw_; }
   const std::vector<RandomDraw>& draws() const { return draws_; }
+  // Whether the cell belongs to no input and to nothing made here.
+  bool IsOutside(Cell* cell) const;
   const std::string& broken() const { return broken_; }
   Status Break(std::string why);
 
@@ -81,6 +83,8 @@ class Trace {
   void RunParts();
   void Hand(const Submission& s);
   void Clear();
+  // What is still held when a capture ends will never be computed.
+  void PoisonLeaked();
 
   const Kind kind_;
   int device_ = 0;

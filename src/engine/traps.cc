@@ -134,6 +134,7 @@ void KeepTrap(pjrt::Buffer trap, const Program* program, Value* const* outputs, 
   S().kept[slot].resolved = false;
   S().open.fetch_add(1, std::memory_order_relaxed);
   for (size_t i = 0; i < num_outputs; ++i) {
+    if (!IsChecked(*program, i)) continue;
     outputs[i]->trap_epoch = S().epoch;
     outputs[i]->traps |= uint64_t{1} << slot;
   }

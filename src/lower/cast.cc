@@ -21,6 +21,8 @@ hlo::Value FloatToInteger(hlo::Builder& b, hlo::Value x, DType to) {
 hlo::Value Cast(hlo::Builder& b, hlo::Value x, DType to) {
   DType from = b.dtype(x);
   if (from == to || !x.valid()) return x;
+  // Through a byte: XLA makes a select of x * convert(i1), which loses inf * 0, nan * 0 and the sign of -1 * 0.
+  if (from == DType::kBool && !IsInteger(to)) return b.Convert(b.Convert(x, DType::kU8), to);
   if (to == DType::kBool || from == DType::kBool) return b.Convert(x, to);
   if (IsComplex(from)) return IsComplex(to) ? b.Convert(x, to) : Cast(b, b.Real(x), to);
   if (IsComplex(to)) {

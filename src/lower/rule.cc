@@ -29,8 +29,9 @@ const Table& GetTable() {
   static const Table* table = [] {
     auto* t = new Table;
     using Family = std::span<const Rule> (*)();
-    for (Family family : {PointwiseRules, CompareRules, ReduceRules, ShapeRules, IndexRules, MatmulRules, AttentionRules,
-                          NormalizeRules, LossRules, AmpRules, CreateRules, RandomRules, SortRules, CopyRules, NonzeroRules}) {
+    for (Family family :
+         {PointwiseRules, CompareRules, ReduceRules, ShapeRules, IndexRules, MatmulRules, AttentionRules, ConvolutionRules,
+          PoolingRules, NormalizeRules, LossRules, AmpRules, CreateRules, RandomRules, SortRules, CopyRules, NonzeroRules}) {
       t->Add(family());
     }
     return t;

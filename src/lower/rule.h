@@ -38,6 +38,8 @@ struct Rule {
   const char* updates = nullptr;
   const char* updates_if = nullptr;
   bool precision = false;       // the matmul precision setting is part of its key
+  // Result 0 is channels_last when a tensor argument is: Meta does not say so, every other backend does it.
+  bool keeps_channels_last = false;
 };
 
 // All rows of all families, in registration order. Duplicate names abort at first use.
@@ -56,6 +58,8 @@ std::span<const Rule> IndexRules();
 std::span<const Rule> MatmulRules();
 std::span<const Rule> AmpRules();
 std::span<const Rule> AttentionRules();
+std::span<const Rule> ConvolutionRules();
+std::span<const Rule> PoolingRules();
 std::span<const Rule> NormalizeRules();
 std::span<const Rule> LossRules();
 std::span<const Rule> CreateRules();

@@ -47,6 +47,12 @@ void FillCpu(int minor, EngineProfile* p) {
   p->integer_reduce_is_scalar = true;
   p->wide_gather_indices = true;
   p->sort_needs_nan_comparator = minor != kCpu115;
+  p->convolution_features_last = true;
+  p->pointwise_conv_as_dot = true;
+  p->convolution_patch_terms = 32;
+  p->convolution_split_groups = 16;
+  p->weight_grad_images = 16;
+  p->weight_grad_terms = 1 << 12;
   p->depthwise_conv_as_shifts = true;
   p->ffi_ok = true;
   p->to_host_layout_ignored = minor <= kCpu81;
@@ -55,6 +61,7 @@ void FillCpu(int minor, EngineProfile* p) {
 
 void FillTpu(EngineProfile* p) {
   p->one_process = false;
+  p->narrow_convolution = true;
   p->native_reduce_minmax_ok = true;
   p->atan_needs_barrier = false;
   p->probes = {"atan_vectorised", "reduce_max_nan", "sort_nan", "donation", "reload"};

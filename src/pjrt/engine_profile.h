@@ -44,6 +44,16 @@ struct EngineProfile {
   bool integer_reduce_is_scalar = false;   // to one number: one element at a time, so slices are combined first
   bool wide_gather_indices = false;        // 64-bit indices cost nothing, narrowing them does
   bool sort_needs_nan_comparator = true;  // else a plain LT puts NaN last
+  // Convolutions are computed with features last and kernels as [taps, in, out]; any other order is transposed slowly.
+  bool convolution_features_last = false;
+  bool pointwise_conv_as_dot = false;      // 1x1 convolutions are slower than products
+  // Sums of at most this many terms an output are faster as products with copied windows.
+  int64_t convolution_patch_terms = 0;
+  int64_t convolution_split_groups = 0;    // up to this many groups, one convolution each is faster than one of all
+  // Gradients of convolution weights are slow over many images and terms: the sum is cut into parts. 0: it is not.
+  int64_t weight_grad_images = 0;
+  int64_t weight_grad_terms = 0;
+  bool narrow_convolution = false;         // float16 and bfloat16 are multiplied as they are
   bool depthwise_conv_as_shifts = false;  // depthwise and grouped-weight convolutions are far slower than their expansion
   bool ffi_ok = false;                    // FFI handlers on platform "Host" work
   int ffi_api_minor = 1;                  // the FFI API minor to declare in handlers

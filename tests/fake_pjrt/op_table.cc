@@ -9,7 +9,7 @@ const OpDef* FindOp(std::string_view name) {
   static const auto* table = [] {
     auto* t = new std::unordered_map<std::string_view, const OpDef*>;
     for (const auto* family : {&UnaryOps(), &BinaryOps(), &ConvertOps(), &ShapeOps(), &SliceOps(), &GatherOps(), &ReduceOps(),
-                               &SortOps(), &DotOps(), &ControlOps(), &KnownOps()})
+                               &SortOps(), &DotOps(), &ConvolutionOps(), &ControlOps(), &KnownOps()})
       for (const OpDef& def : *family) t->emplace(def.name, &def);
     return t;
   }();

@@ -52,6 +52,7 @@ const std::vector<OpDef>& GatherOps();
 const std::vector<OpDef>& ReduceOps();
 const std::vector<OpDef>& SortOps();
 const std::vector<OpDef>& DotOps();
+const std::vector<OpDef>& ConvolutionOps();
 const std::vector<OpDef>& ControlOps();
 const std::vector<OpDef>& KnownOps();
 

@@ -102,7 +102,6 @@ const std::vector<OpDef>& KnownOps() {
                              "stablehlo.collective_broadcast",
                              "stablehlo.collective_permute",
                              "stablehlo.composite",
-                             "stablehlo.convolution",
                              "stablehlo.custom_call",
                              "stablehlo.fft",
                              "stablehlo.get_dimension_size",
