@@ -3,8 +3,8 @@
 #include "aten/compiled_graph.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
@@ -82,7 +82,9 @@ std::unique_ptr<CompiledGraph> CompiledGraph::Capture(const Tensors& inputs,
   }
   Tensors results;
   try {
-    at::AutoDispatchBelowAutograd no_autograd;
+    // Not a guard of dispatch keys: objects of torch that the function makes, and that an exception keeps alive, would put
+    // them back later.
+    at::NoGradGuard no_grad;
     results = function(placeholders);
     for (at::Tensor& t : results)
       if (t.defined() && t._is_zerotensor()) t = t.clone();

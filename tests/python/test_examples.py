@@ -10,7 +10,7 @@ import torch
 
 from conftest import ROOT
 
-MODES = ["strict", "debug"]
+MODES = ["strict", "fused", "compile", "debug"]
 EXAMPLES = ROOT / "examples"
 SMALL = {
     "mingpt": ["--layers", "1", "--width", "32", "--length", "32"],

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-EAGER_MODES = ["strict"]
+EAGER_MODES = ["strict", "fused"]
 
 
 @pytest.fixture(params=EAGER_MODES, autouse=True)
