@@ -3,9 +3,9 @@
 // all of it, else core's own composition out of products and softmax.
 #define TORCH_ASSERT_ONLY_METHOD_OPERATORS
 #include <ATen/Context.h>
+#include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/transformers/attention.h>
-#include <ATen/SDPBackend.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace {
 
 using at::Tensor;
 
-bool OneProgram(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
-                bool enable_gqa) {
+bool OneProgram(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
+                double dropout_p, bool enable_gqa) {
   if (!at::globalContext().userEnabledFlashSDP() || dropout_p != 0) return false;
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4 || !query.is_floating_point()) return false;
   if (query.size(3) != value.size(3)) return false;

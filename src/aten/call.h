@@ -142,8 +142,9 @@ class Call {
     auto list = v.toListRef();
     record.key.ListHeader(tag, list.size());
     for (const c10::IValue& e : list)
-      record.key.Word(e.isBool() ? static_cast<int64_t>(e.toBool())
-                                 : e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__) : e.toInt());
+      record.key.Word(e.isBool()     ? static_cast<int64_t>(e.toBool())
+                      : e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__)
+                                     : e.toInt());
   }
 
   void AddTensorList(const c10::IValue& v, const ArgPlan& plan) {
@@ -221,7 +222,8 @@ class Call {
     DType dtype = FromScalarType(c10::typeMetaToScalarType(impl->dtype()));
     bool conj = impl->key_set().has(c10::DispatchKey::Conjugate), neg = impl->key_set().has(c10::DispatchKey::Negative);
     auto sizes = impl->sizes();
-    if (__builtin_expect(impl->storage_offset() == 0 && dtype == base.dtype && impl->is_contiguous() && SameSizes(sizes, base), 1)) {
+    if (__builtin_expect(impl->storage_offset() == 0 && dtype == base.dtype && impl->is_contiguous() && SameSizes(sizes, base),
+                         1)) {
       record.key.WholeTensor(base, number, conj, neg);
       return;
     }
@@ -282,8 +284,8 @@ class Call {
   }
 
   void AddOut(const at::Tensor& out) {
-    TORCH_CHECK(IsOurs(out) || record.device < 0, "Expected out tensor to have device ", c10::Device(kDeviceType, record.device),
-                ", but got ", out.device(), " instead");
+    TORCH_CHECK(IsOurs(out) || record.device < 0, "Expected out tensor to have device ",
+                c10::Device(kDeviceType, record.device), ", but got ", out.device(), " instead");
     if (!IsOurs(out)) return Refuse("an out= tensor on another device");
     if (record.device < 0) record.device = out.device().index();
     TORCH_CHECK(record.device == out.device().index(), "Expected out tensor to have device ",

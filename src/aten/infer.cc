@@ -99,7 +99,7 @@ Status Describe(const at::Tensor& t, graph::RecordResult* r) {
 // Rule::keeps_channels_last.
 void KeepChannelsLast(const InferContext& c, graph::RecordResult* r) {
   for (const ArgPlan& plan : c.form->args) {
-    if (plan.use != ArgUse::kTensor || plan.stack < 0) continue;
+    if (plan.use != ArgUse::kTensor || plan.stack < 0 || !c.arguments[plan.stack].isTensor()) continue;
     const at::Tensor& t = c.arguments[plan.stack].toTensor();
     if (!t.defined() || t.dim() != r->rank) continue;
     const at::MemoryFormat format = t.suggest_memory_format();

@@ -6,9 +6,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_to_copy_native.h>
+#include <ATen/ops/clone_native.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
-#include <ATen/ops/clone_native.h>
 #include <ATen/ops/new_empty_strided_native.h>
 #include <torch/library.h>
 

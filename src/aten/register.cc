@@ -34,8 +34,7 @@ class Kernel final : public c10::OperatorKernel {
 // become one program. Made before the operator is registered.
 class ForeachKernel final : public c10::OperatorKernel {
  public:
-  explicit ForeachKernel(const c10::OperatorHandle& op)
-      : loop_(op.getComputedKernelForDispatchKey(DispatchKey::PrivateUse1)) {}
+  explicit ForeachKernel(const c10::OperatorHandle& op) : loop_(op.getComputedKernelForDispatchKey(DispatchKey::PrivateUse1)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     engine::ScopedTrace trace;
     loop_.callBoxed(op, keys, stack);

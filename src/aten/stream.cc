@@ -10,6 +10,7 @@
 #include "engine/queue.h"
 #include "engine/runtime.h"
 #include "engine/trace.h"
+#include "engine/traps.h"
 
 namespace tpu::aten {
 namespace {
@@ -58,6 +59,7 @@ bool EventRecord::Reached() const { return engine::QueueReached(position_); }
 void EventRecord::Wait() const {
   ThrowInBadFork();
   ThrowIfError(engine::WaitForQueue(position_));
+  engine::ResolveAllTraps();
   if (auto failure = engine::TakeFailure()) ThrowIfError(failure->status);
 }
 

@@ -105,9 +105,7 @@ struct Unboxed<std::optional<at::ArrayRef<double>>> {
   explicit Unboxed(c10::IValue& v) {
     if (!v.isNone()) value = v.toDoubleVector();
   }
-  std::optional<at::ArrayRef<double>> get() const {
-    return value ? std::optional<at::ArrayRef<double>>(*value) : std::nullopt;
-  }
+  std::optional<at::ArrayRef<double>> get() const { return value ? std::optional<at::ArrayRef<double>>(*value) : std::nullopt; }
 };
 
 inline void Collect(at::Tensor t, std::vector<at::Tensor>* results) { results->push_back(std::move(t)); }

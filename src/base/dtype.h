@@ -40,12 +40,8 @@ constexpr bool IsFloat(DType d) {
   return d == DType::kF16 || d == DType::kBF16 || d == DType::kF32 || d == DType::kF64 || d == DType::kF8E4M3FN ||
          d == DType::kF8E5M2;
 }
-constexpr bool IsUnsigned(DType d) {
-  return d == DType::kU8 || d == DType::kU16 || d == DType::kU32 || d == DType::kU64;
-}
-constexpr bool IsSigned(DType d) {
-  return d == DType::kI8 || d == DType::kI16 || d == DType::kI32 || d == DType::kI64;
-}
+constexpr bool IsUnsigned(DType d) { return d == DType::kU8 || d == DType::kU16 || d == DType::kU32 || d == DType::kU64; }
+constexpr bool IsSigned(DType d) { return d == DType::kI8 || d == DType::kI16 || d == DType::kI32 || d == DType::kI64; }
 // Integers without bool.
 constexpr bool IsInteger(DType d) { return IsUnsigned(d) || IsSigned(d); }
 
@@ -54,8 +50,6 @@ constexpr DType OpMathType(DType d) {
   return d == DType::kF16 || d == DType::kBF16 || d == DType::kF8E4M3FN || d == DType::kF8E5M2 ? DType::kF32 : d;
 }
 // The real type of a complex one; other types are returned as they are.
-constexpr DType RealType(DType d) {
-  return d == DType::kC64 ? DType::kF32 : d == DType::kC128 ? DType::kF64 : d;
-}
+constexpr DType RealType(DType d) { return d == DType::kC64 ? DType::kF32 : d == DType::kC128 ? DType::kF64 : d; }
 
 }  // namespace tpu

@@ -9,7 +9,10 @@ namespace tpu {
 
 bool LogEnabled(LogLevel level) {
   const std::string& s = *GetSettings().log_level.load(std::memory_order_acquire);
-  LogLevel limit = s == "error" ? LogLevel::kError : s == "info" ? LogLevel::kInfo : s == "debug" ? LogLevel::kDebug : LogLevel::kWarning;
+  LogLevel limit = s == "error"   ? LogLevel::kError
+                   : s == "info"  ? LogLevel::kInfo
+                   : s == "debug" ? LogLevel::kDebug
+                                  : LogLevel::kWarning;
   return level <= limit;
 }
 

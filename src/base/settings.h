@@ -12,24 +12,25 @@
 namespace tpu {
 
 // INT(name, default, help) | TEXT(name, default, choices or "", help). TEXT settings without choices are free text.
-#define TPU_SETTINGS(INT, TEXT)                                                                                        \
+#define TPU_SETTINGS(INT, TEXT)                                                                                            \
   TEXT(engine, "auto", "auto|tpu|cpu|off", "who answers to \"tpu\": libtpu when a TPU is on the bus, else the CPU engine") \
-  TEXT(plugin_path, "", "", "path of a PJRT plugin to load, before any search")                                         \
-  TEXT(cpu_plugin, "xla-cpu-pjrt", "xla-cpu-pjrt|fastatomstruct-xla-cpu|lammps-jax-pjrt-cpu",                           \
-       "which installed CPU plugin is the CPU engine")                                                                  \
-  INT(device_count, 1, "number of devices of the CPU engine: tpu:0 ... tpu:N-1")                                        \
-  TEXT(eager_mode, "strict", "strict|fused|debug",                                                                      \
-       "strict: run each operation at once; fused: run them together; debug: wait after each, errors appear at the call") \
-  INT(fused_records, 4096, "fused eager: the most operations that are recorded before they run")                       \
-  TEXT(fallback, "warn", "warn|silent|forbid", "what happens to operators that run on the CPU")                         \
-  INT(worker_spin_us, 50, "how long the idle worker spins before it sleeps, microseconds; 0 on one CPU")                \
-  INT(max_in_flight, 1024, "entries in the queue before the caller runs them itself")                                   \
-  INT(max_in_flight_bytes, 1ll << 30, "bytes of unfinished results before the caller waits")                            \
-  INT(max_executables, 4096, "loaded executables; the least recently used are dropped")                                 \
-  INT(memory_limit, 0, "device memory in bytes for the CPU engine; 0: the machine's memory")                            \
-  INT(keep_freed_memory, 1, "CPU engine: memory that is freed stays with the process until empty_cache(), as malloc allows it") \
-  INT(exit_timeout_ms, 5000, "how long the interpreter's exit waits for the queue")                                     \
-  INT(explain, 0, "1: log every compile, fallback and host wait with its reason")                                       \
+  TEXT(plugin_path, "", "", "path of a PJRT plugin to load, before any search")                                            \
+  TEXT(cpu_plugin, "xla-cpu-pjrt", "xla-cpu-pjrt|fastatomstruct-xla-cpu|lammps-jax-pjrt-cpu",                              \
+       "which installed CPU plugin is the CPU engine")                                                                     \
+  INT(device_count, 1, "number of devices of the CPU engine: tpu:0 ... tpu:N-1")                                           \
+  TEXT(eager_mode, "strict", "strict|fused|debug",                                                                         \
+       "strict: run each operation at once; fused: run them together; debug: wait after each, errors appear at the call")  \
+  INT(fused_records, 4096, "fused eager: the most operations that are recorded before they run")                           \
+  TEXT(fallback, "warn", "warn|silent|forbid", "what happens to operators that run on the CPU")                            \
+  INT(worker_spin_us, 50, "how long the idle worker spins before it sleeps, microseconds; 0 on one CPU")                   \
+  INT(max_in_flight, 1024, "entries in the queue before the caller runs them itself")                                      \
+  INT(max_in_flight_bytes, 1ll << 30, "bytes of unfinished results before the caller waits")                               \
+  INT(max_executables, 4096, "loaded executables; the least recently used are dropped")                                    \
+  INT(memory_limit, 0, "device memory in bytes for the CPU engine; 0: the machine's memory")                               \
+  INT(keep_freed_memory, 1,                                                                                                \
+      "CPU engine: memory that is freed stays with the process until empty_cache(), as malloc allows it")                  \
+  INT(exit_timeout_ms, 5000, "how long the interpreter's exit waits for the queue")                                        \
+  INT(explain, 0, "1: log every compile, fallback and host wait with its reason")                                          \
   TEXT(log_level, "warning", "error|warning|info|debug", "messages of the library, on stderr")
 
 struct Settings {

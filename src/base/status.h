@@ -61,11 +61,11 @@ class [[nodiscard]] Result {
 };
 
 // TPU_RETURN_IF_ERROR(expr): leaves the enclosing function with the Status of `expr` when it is not ok.
-#define TPU_RETURN_IF_ERROR(expr)                       \
-  do {                                                  \
+#define TPU_RETURN_IF_ERROR(expr)                        \
+  do {                                                   \
     if (::tpu::Status status_ = (expr); !status_.ok()) { \
-      return status_;                                   \
-    }                                                   \
+      return status_;                                    \
+    }                                                    \
   } while (0)
 
 // Invariants that no user input can break: prints and aborts.

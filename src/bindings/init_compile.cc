@@ -73,7 +73,8 @@ class Captured {
     py::tuple arguments(is_tensor_.size());
     size_t tensor = 0, other = 0;
     for (size_t i = 0; i < is_tensor_.size(); ++i)
-      arguments[i] = is_tensor_[i] ? py::reinterpret_steal<py::object>(THPVariable_Wrap(placeholders[tensor++])) : others_[other++];
+      arguments[i] =
+          is_tensor_[i] ? py::reinterpret_steal<py::object>(THPVariable_Wrap(placeholders[tensor++])) : others_[other++];
     py::object returned = function(*arguments);
     CompiledGraph::Tensors results;
     for (const py::handle& r : py::sequence(std::move(returned))) {
@@ -96,7 +97,8 @@ class Captured {
 }  // namespace
 
 void InitCompile(py::module_& m) {
-  py::object error = py::reinterpret_steal<py::object>(PyErr_NewException("torch_tpu._C.CaptureError", PyExc_RuntimeError, nullptr));
+  py::object error =
+      py::reinterpret_steal<py::object>(PyErr_NewException("torch_tpu._C.CaptureError", PyExc_RuntimeError, nullptr));
   m.attr("CaptureError") = error;
   py::class_<Captured>(m, "Captured").def("call", &Captured::Call);
   m.def("capture", [error](const py::function& function, const py::sequence& arguments) {

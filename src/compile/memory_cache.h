@@ -50,10 +50,21 @@ class MemoryCache {
     }
     shard.building[f.lo] = true;
     lock.unlock();
-    Result<std::unique_ptr<Entry>> built = build();
-    lock.lock();
-    shard.building.erase(f.lo);
-    shard.done.notify_all();
+    // Also when the build throws (no memory), so that nobody waits for it.
+    struct Done {
+      Shard& shard;
+      std::unique_lock<std::mutex>& lock;
+      uint64_t key;
+      ~Done() {
+        lock.lock();
+        shard.building.erase(key);
+        shard.done.notify_all();
+      }
+    };
+    Result<std::unique_ptr<Entry>> built = [&] {
+      Done done{shard, lock, f.lo};
+      return build();
+    }();
     if (!built.ok()) return built.status();
     Entry* entry = built->get();
     entry->fingerprint = f;

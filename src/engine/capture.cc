@@ -101,7 +101,8 @@ Result<std::unique_ptr<Callable>> Capture::Finish(std::span<Value* const> values
   if (!program.ok()) return program.status();
   callable->program_ = *program;
   const auto& live = (*program)->composition->live;
-  for (int32_t m : made) callable->outputs_.push_back(static_cast<int32_t>(std::lower_bound(live.begin(), live.end(), m) - live.begin()));
+  for (int32_t m : made)
+    callable->outputs_.push_back(static_cast<int32_t>(std::lower_bound(live.begin(), live.end(), m) - live.begin()));
   for (uint16_t argument : (*program)->arguments) {
     if (argument < num_inputs_) {
       callable->sources_.push_back(argument);

@@ -17,7 +17,8 @@ class Composer {
     for (const Program* part : c_.parts) Add(*part);
     // Results are numbered behind the arguments, of which there are no more now.
     const auto num_arguments = static_cast<int>(whole_.arguments.size());
-    for (graph::OpRecord& r : whole_.records) ForEachOperand(r, [&](graph::Operand& o) {
+    for (graph::OpRecord& r : whole_.records)
+      ForEachOperand(r, [&](graph::Operand& o) {
         if (o.value >= kResult) o.value += num_arguments - kResult;
       });
     std::vector<int> live;
@@ -57,7 +58,8 @@ class Composer {
     ForEachOperand(record, [&](graph::Operand& o) { o.value = number[static_cast<size_t>(o.value)]; });
     std::vector<int> of_output(part.outputs.size(), 0);
     for (size_t k = 0; k < part.results.size(); ++k)
-      if (part.results[k].output >= 0) of_output[static_cast<size_t>(part.results[k].output)] = num_results_ + static_cast<int>(k);
+      if (part.results[k].output >= 0)
+        of_output[static_cast<size_t>(part.results[k].output)] = num_results_ + static_cast<int>(k);
     result_of_.insert(result_of_.end(), of_output.begin(), of_output.end());
     num_results_ += static_cast<int>(part.results.size());
     whole_.records.push_back(std::move(record));

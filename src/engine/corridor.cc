@@ -86,8 +86,7 @@ Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* res
   }
   if (__builtin_expect(program->temp_bytes != 0, 0)) AddReserved(device, program->temp_bytes);
   InlineVector<uint32_t, 64> words;
-  if (program->host_words)
-    PackHostWords(*program, record->raw.data(), words.Extend(static_cast<size_t>(program->host_words)));
+  if (program->host_words) PackHostWords(*program, record->raw.data(), words.Extend(static_cast<size_t>(program->host_words)));
   // A value that only this record still holds must look so to the worker: the record's references go to the entry.
   InlineVector<Value*, 16> args;
   TakeArguments(*program, record, &args);

@@ -119,7 +119,8 @@ void Track(const LaunchCall& call, pjrt::Event event, int64_t temp_bytes, const 
 Result<pjrt::Buffer> Zeros(const TensorType& type, int device) {
   void* zeros = std::calloc(1, std::max<size_t>(type.bytes(), 1));
   if (!zeros) return Status(ErrorKind::kOutOfMemory, "no host memory for zeros");
-  auto buffer = Runtime::Started().client().BufferFromHost(zeros, type, device, pjrt::HostBufferSemantics::kImmutableOnlyDuringCall);
+  auto buffer =
+      Runtime::Started().client().BufferFromHost(zeros, type, device, pjrt::HostBufferSemantics::kImmutableOnlyDuringCall);
   std::free(zeros);
   return buffer;
 }

@@ -179,7 +179,8 @@ void Fill(Entry& e, const Submission& s, uint64_t ticket, void* heap) {
     // Not before the ticket is taken: who reads this may queue what depends on it.
     s.outputs[i]->state.store(ValueState::kPending, std::memory_order_release);
   }
-  if (auto words = static_cast<size_t>(program->host_words)) std::memcpy(e.host_words(), s.host_words, words * sizeof(uint32_t));
+  if (auto words = static_cast<size_t>(program->host_words))
+    std::memcpy(e.host_words(), s.host_words, words * sizeof(uint32_t));
 }
 
 // A block for an entry that does not fit its slot. Allocated before the ticket is taken.
@@ -205,9 +206,7 @@ bool DrainUntil(Value* until, int64_t deadline) {
 
 }  // namespace
 
-bool TryLockQueue() {
-  return !S().busy.load(std::memory_order_relaxed) && !S().busy.exchange(1, std::memory_order_acquire);
-}
+bool TryLockQueue() { return !S().busy.load(std::memory_order_relaxed) && !S().busy.exchange(1, std::memory_order_acquire); }
 void UnlockQueue() {
   S().busy.store(0, std::memory_order_seq_cst);
   // Whoever waits for what has not been run may have to run it now.

@@ -300,7 +300,8 @@ Status ReadToHost(Value* value, void* dst) {
   HostWait wait;
   Status copied = event.ok() ? FinishHostCopy(&*event) : event.status();
   if (copied.ok()) return {};
-  return std::move(copied).WithContext(std::string("copy to the host of a result of ") + (value->maker ? value->maker->name : "copy"));
+  return std::move(copied).WithContext(std::string("copy to the host of a result of ") +
+                                       (value->maker ? value->maker->name : "copy"));
 }
 
 Result<Value*> Upload(const void* data, const TensorType& type, int device, const int64_t* byte_strides) {

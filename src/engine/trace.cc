@@ -141,10 +141,12 @@ bool Trace::IsOutside(Cell* cell) const {
 }
 
 void Trace::PoisonLeaked() {
-  auto failure = std::make_shared<Failure>(RuntimeError("this tensor belongs to a compiled graph's capture, which has no contents"));
+  auto failure =
+      std::make_shared<Failure>(RuntimeError("this tensor belongs to a compiled graph's capture, which has no contents"));
   for (const auto* values : {&arguments_, &made_}) {
     for (Value* v : *values) {
-      if (v->state.load(std::memory_order_acquire) != ValueState::kTraced || v->refs.load(std::memory_order_acquire) == 1) continue;
+      if (v->state.load(std::memory_order_acquire) != ValueState::kTraced || v->refs.load(std::memory_order_acquire) == 1)
+        continue;
       v->failure = failure;
       v->state.store(ValueState::kPoisoned, std::memory_order_release);
     }
@@ -154,7 +156,8 @@ void Trace::PoisonLeaked() {
 Value* Trace::Foreign(const TracedRecord& r) {
   for (uint16_t argument : r.program->arguments) {
     Value* v = r.record->values[argument];
-    if (v->state.load(std::memory_order_acquire) == ValueState::kTraced && (slots_.empty() || Find(v).epoch != epoch_)) return v;
+    if (v->state.load(std::memory_order_acquire) == ValueState::kTraced && (slots_.empty() || Find(v).epoch != epoch_))
+      return v;
   }
   return nullptr;
 }
@@ -208,8 +211,7 @@ Program* Trace::ComposedProgram() {
     region.refused = true;
     return nullptr;
   }
-  if (first && kind_ == kFused)
-    LearnEnding(rolling_);
+  if (first && kind_ == kFused) LearnEnding(rolling_);
   return *program;
 }
 
@@ -263,7 +265,9 @@ void Trace::Hand(const Submission& s) {
 void Trace::RunParts() {
   // A reference for each use before the first entry may run; the trace's own one is the last use's.
   std::vector<uint8_t> used(arguments_.size(), 0);
-  auto value_of = [&](int32_t number) { return number >= 0 ? arguments_[static_cast<size_t>(number)] : made_[static_cast<size_t>(~number)]; };
+  auto value_of = [&](int32_t number) {
+    return number >= 0 ? arguments_[static_cast<size_t>(number)] : made_[static_cast<size_t>(~number)];
+  };
   for (int32_t number : operands_) {
     if (number >= 0 && !std::exchange(used[static_cast<size_t>(number)], 1)) continue;
     value_of(number)->IncRef();

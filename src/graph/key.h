@@ -83,7 +83,8 @@ class KeyWriter {
 
   // Result k goes to the tensor that is argument `argument` (in-place).
   void TargetArgument(int argument, bool overwrites) {
-    Add(static_cast<uint64_t>(Tag::kTargetArgument) | static_cast<uint64_t>(argument) << 8 | static_cast<uint64_t>(overwrites) << 24);
+    Add(static_cast<uint64_t>(Tag::kTargetArgument) | static_cast<uint64_t>(argument) << 8 |
+        static_cast<uint64_t>(overwrites) << 24);
   }
   // Result k goes to the operand whose words follow (out=).
   void TargetOperand(bool overwrites) {

@@ -12,27 +12,37 @@ std::string Describe(const Operand& o) {
 
 std::string Describe(const Argument& a) {
   switch (a.kind) {
-    case ArgKind::kNone: return "none";
-    case ArgKind::kTensor: return Describe(a.tensors[0]);
+    case ArgKind::kNone:
+      return "none";
+    case ArgKind::kTensor:
+      return Describe(a.tensors[0]);
     case ArgKind::kTensorList: {
       std::string s = "[";
       for (const Operand& o : a.tensors) s += (s.size() > 1 ? ", " : "") + Describe(o);
       return s + "]";
     }
-    case ArgKind::kHostTensor: return std::string("host ") + HloName(a.dtype);
-    case ArgKind::kScalar: return a.scalar_class ? "scalar class " + std::to_string(a.scalar_class) : "scalar";
-    case ArgKind::kInt: return std::to_string(a.i);
-    case ArgKind::kBool: return a.i ? "true" : "false";
-    case ArgKind::kDouble: return std::to_string(a.d);
+    case ArgKind::kHostTensor:
+      return std::string("host ") + HloName(a.dtype);
+    case ArgKind::kScalar:
+      return a.scalar_class ? "scalar class " + std::to_string(a.scalar_class) : "scalar";
+    case ArgKind::kInt:
+      return std::to_string(a.i);
+    case ArgKind::kBool:
+      return a.i ? "true" : "false";
+    case ArgKind::kDouble:
+      return std::to_string(a.d);
     case ArgKind::kIntList:
     case ArgKind::kBoolList: {
       std::string s = "[";
       for (int64_t v : a.ints) s += (s.size() > 1 ? ", " : "") + std::to_string(v);
       return s + "]";
     }
-    case ArgKind::kDoubleList: return "[doubles]";
-    case ArgKind::kString: return "\"" + a.text + "\"";
-    case ArgKind::kDType: return HloName(a.dtype);
+    case ArgKind::kDoubleList:
+      return "[doubles]";
+    case ArgKind::kString:
+      return "\"" + a.text + "\"";
+    case ArgKind::kDType:
+      return HloName(a.dtype);
   }
   return "?";
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -207,6 +208,7 @@ class Builder {
 
   // ---- linear algebra
   // Result dims: batch, free dims of lhs, free dims of rhs. `result` may be wider than the operands' dtype.
+  // Transposes that its operands come from are folded into the dimension numbers.
   Value DotGeneral(Value lhs, Value rhs, const DotDims& dims, Precision precision, DType result = DType::kInvalid);
   // Window: strides, base_dilations (input), window_dilations (kernel), low, high. `reversal` empty: none.
   Value Convolution(Value lhs, Value rhs, const ConvolutionDims& dims, const Window& window, int64_t feature_groups,
@@ -248,6 +250,8 @@ class Builder {
   };
 
   Value NewValue(const TensorType& type, int number, int part, bool argument);
+  // Makes the operand of a dot the source of the transpose that it is. False: it is none, or cannot be folded.
+  bool FoldTranspose(Value* x, Ints* batch, Ints* contract) const;
   bool Usable(const Values& values);
   bool Usable(Value v) { return Usable(Values{v}); }
   Value FloatConstant(const TensorType& type, double v);
@@ -265,6 +269,7 @@ class Builder {
   std::string body_, prologue_;
   bool in_prologue_ = false;
   std::vector<Info> values_;
+  std::unordered_map<int, std::pair<Value, Ints>> transposed_;  // by value: what it is a transpose of, and its permutation
   std::vector<Scope> scopes_;
   std::vector<std::pair<int, int>> aliases_;  // argument number, output
   std::vector<int> arguments_;                // value ids

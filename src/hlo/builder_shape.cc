@@ -67,7 +67,9 @@ Value Builder::Transpose(Value x, const Ints& permutation) {
   }
   if (!fits) return Internal("transpose of " + from.ToHlo() + " by " + Bracketed(permutation));
   if (identity) return x;
-  return Emit("transpose", {x}, to, "permutation = " + I64Array(permutation));
+  const Value y = Emit("transpose", {x}, to, "permutation = " + I64Array(permutation));
+  if (y.valid()) transposed_[y.id] = {x, permutation};
+  return y;
 }
 
 Value Builder::Slice(Value x, const Ints& start, const Ints& limit, const Ints& strides) {

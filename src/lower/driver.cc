@@ -12,9 +12,7 @@ namespace {
 
 int WordsOf(DType dtype) { return static_cast<int>((ItemSize(dtype) + 3) / 4); }
 
-bool SameField(const HostField& a, const HostField& b) {
-  return a.raw == b.raw && a.from == b.from && a.to == b.to;
-}
+bool SameField(const HostField& a, const HostField& b) { return a.raw == b.raw && a.from == b.from && a.to == b.to; }
 
 hlo::Ints Order(const int8_t* order, int rank) { return hlo::Ints(order, order + rank); }
 

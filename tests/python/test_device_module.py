@@ -145,7 +145,9 @@ def test_settings_refuse_what_is_wrong_and_change_nothing():
 )
 def test_the_peers_variables_choose_the_mode(environment, mode):
     code = "import torch; print(torch.tpu.eager_mode())"
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == mode
 
 
