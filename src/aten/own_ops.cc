@@ -7,8 +7,6 @@
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_to_copy_native.h>
 #include <ATen/ops/clone_native.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/new_empty_strided_native.h>
 #include <torch/library.h>
 
@@ -41,8 +39,8 @@ Tensor LazyClone(const Tensor& self) {
 void NonFiniteCheckAndUnscale(at::TensorList self, Tensor& found_inf, const Tensor& inv_scale) {
   engine::ScopedTrace trace;
   for (Tensor t : self) {
-    const Tensor bad = at::isfinite(t).all().logical_not().to(found_inf.scalar_type());
-    found_inf.copy_(at::maximum(found_inf, bad.reshape(found_inf.sizes())));
+    const Tensor bad = t.isfinite().all().logical_not().to(found_inf.scalar_type());
+    found_inf.copy_(found_inf.maximum(bad.reshape(found_inf.sizes())));
     t.mul_(inv_scale.reshape({}));
   }
 }
