@@ -69,6 +69,16 @@ Result<Lowered> Driver::Run() {
   return std::move(out_);
 }
 
+// Operators in a row once, and not more than a reader takes in.
+void Driver::AddName(const char* name) {
+  constexpr size_t kLongest = 120;
+  if (last_name_ == name || out_.name.size() > kLongest) return;
+  last_name_ = name;
+  if (!out_.name.empty()) out_.name += ",";
+  out_.name += name;
+  if (out_.name.size() > kLongest) out_.name += ",...";
+}
+
 void Driver::LowerRecord(size_t index) {
   record_ = index;
   const graph::OpRecord& record = graph_.records[index];
@@ -79,8 +89,7 @@ void Driver::LowerRecord(size_t index) {
   }
   context_ = QualifiedName(*rule);
   b_.SetContext(context_);
-  if (!out_.name.empty()) out_.name += ",";
-  out_.name += rule->name;
+  AddName(rule->name);
 
   if (profile_.kind == pjrt::EngineKind::kTpu && HasComplex128(record)) {
     b_.Fail({ErrorKind::kNotImplemented, context_ + ": complex128 on a TPU"});

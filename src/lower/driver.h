@@ -34,6 +34,7 @@ class Driver {
 
  private:
   void LowerRecord(size_t index);
+  void AddName(const char* name);
   hlo::Value ValueOf(int number);
   void WriteResult(size_t index, size_t k, hlo::Value value);
   hlo::Value WriteTarget(const graph::Target& target, hlo::Value value);
@@ -45,6 +46,7 @@ class Driver {
   hlo::Builder b_;
   Lowered out_;
   std::string context_;
+  const char* last_name_ = nullptr;       // the rule's, the last in out_.name
   std::vector<hlo::Value> arguments_;     // by graph argument number; invalid where unused
   std::vector<hlo::Value> made_;          // results of earlier records
   std::vector<int> origin_;               // parallel to made_: the argument that the result is a new value of, or -1
