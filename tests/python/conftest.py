@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,9 @@ import pytest
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A job in the background ignores Ctrl-C, and so would the programs that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
