@@ -47,25 +47,25 @@ class SmallCnn(nn.Sequential):
         )
 
 
-def cnn(device: str, mode: str):
+def classifier(make, image: tuple[int, ...], device: str, mode: str):
+    """A step of a network of 10 classes on 64 images, SGD with momentum."""
     torch.manual_seed(0)
-    model = SmallCnn().to(device)
-    images, labels = torch.randn(64, 1, 28, 28).to(device), torch.randint(10, (64,)).to(device)
+    model = make().to(device)
+    images, labels = torch.randn(64, *image).to(device), torch.randint(10, (64,)).to(device)
     call = torch.compile(model, dynamic=False) if mode == "compile" else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     return make_step(model, optimizer, lambda: F.cross_entropy(call(images), labels))
+
+
+def cnn(device: str, mode: str):
+    return classifier(SmallCnn, (1, 28, 28), device, mode)
 
 
 def resnet(device: str, mode: str):
-    """The example's network on 64 images of 32 x 32."""
+    """The example's network."""
     import resnet as example
 
-    torch.manual_seed(0)
-    model = example.ResNet(10).to(device)
-    images, labels = torch.randn(64, 3, 32, 32).to(device), torch.randint(10, (64,)).to(device)
-    call = torch.compile(model, dynamic=False) if mode == "compile" else model
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return make_step(model, optimizer, lambda: F.cross_entropy(call(images), labels))
+    return classifier(lambda: example.ResNet(10), (3, 32, 32), device, mode)
 
 
 def llama(device: str, mode: str):

@@ -168,6 +168,15 @@ def compare_losses(args: argparse.Namespace, losses: list[float], reference: lis
     return worst <= (TOLERANCE_BF16 if args.autocast else TOLERANCE)  # a NaN is not within anything
 
 
+def run_training(args: argparse.Namespace, train) -> int:
+    """Trains, with --check on the CPU as well. The exit code: 1 when the losses differ."""
+    use_device(args)
+    losses = train(args)
+    if args.check and not compare_losses(args, losses, train(on_cpu(args))):
+        return 1
+    return 0
+
+
 def main(run, argv: list[str] | None = None) -> int:
     try:
         return run(argv)

@@ -162,17 +162,8 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def run(argv: list[str] | None) -> int:
-    args = parse_arguments(argv)
-    common.use_device(args)
-    losses = train(args)
-    if args.check:
-        return 0 if common.compare_losses(args, losses, train(common.on_cpu(args))) else 1
-    return 0
-
-
 def main(argv: list[str] | None = None) -> int:
-    return common.main(run, argv)
+    return common.main(lambda argv: common.run_training(parse_arguments(argv), train), argv)
 
 
 if __name__ == "__main__":

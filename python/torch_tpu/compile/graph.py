@@ -97,9 +97,7 @@ class Piece:
         """What has to run on the host after the capture failed at a node of the module."""
         if node in self._origin:
             return {self._origin[node]}
-        # It failed at the end. What can do so are copies of one input into another: they are no operations.
-        copies = [n for n in self._origin if n.target is torch.ops.aten.copy_.default and n.args[1].op == "placeholder"]
-        return {self._origin[n] for n in copies} or set(self._origin.values())
+        return set(self._origin.values())  # it failed at the end: no program can be made of all of them
 
 
 def _is_part(value) -> bool:
