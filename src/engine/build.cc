@@ -2,7 +2,6 @@
 #include "engine/build.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/log.h"
 #include "base/settings.h"
@@ -44,17 +43,8 @@ bool IsContiguous(const graph::RecordResult& r) {
 
 // A result with gaps or overlaps (clone_preserve_strides of a slice) is not what a value can be.
 bool IsDense(const graph::RecordResult& r) {
-  if (!r.defined || r.type().numel() == 0) return true;
-  int order[kMaxRank];
-  std::iota(order, order + r.rank, 0);
-  std::sort(order, order + r.rank, [&](int a, int b) { return r.strides[a] < r.strides[b]; });
-  int64_t expect = 1;
-  for (int i = 0; i < r.rank; ++i) {
-    if (r.sizes[order[i]] == 1) continue;
-    if (r.strides[order[i]] != expect) return false;
-    expect *= r.sizes[order[i]];
-  }
-  return true;
+  int8_t order[kMaxRank];
+  return !r.defined || graph::CoversStorage({r.dtype, r.rank, r.sizes, r.strides, 0}, r.type().bytes(), order);
 }
 
 // The tables that callers and the consumer read, common to programs of one and of several records.

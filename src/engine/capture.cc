@@ -57,7 +57,6 @@ Status Callable::Run(const Call& call, std::vector<Value*>* made) const {
     cells.push_back(call.cells[i]);
     published.push_back(v);
   }
-  if (program_->temp_bytes) AddReserved(call.device, program_->temp_bytes);
   CountRelaxed(g_counters.composed);
   Enqueue({program_, args.data(), outputs.data(), host_words, call.device, cells.data(), published.data(),
            static_cast<int>(cells.size())});

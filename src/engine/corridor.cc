@@ -84,7 +84,6 @@ Status RunRecord(Record* record, const CorridorHooks& hooks, CorridorResult* res
   if (__builtin_expect(trace != nullptr, 0)) {
     return AppendTo(trace, {program, record, outputs.data(), cells.data(), published.data(), static_cast<int>(cells.size())});
   }
-  if (__builtin_expect(program->temp_bytes != 0, 0)) AddReserved(device, program->temp_bytes);
   InlineVector<uint32_t, 64> words;
   if (program->host_words) PackHostWords(*program, record->raw.data(), words.Extend(static_cast<size_t>(program->host_words)));
   // A value that only this record still holds must look so to the worker: the record's references go to the entry.

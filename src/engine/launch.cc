@@ -125,11 +125,6 @@ Result<pjrt::Buffer> Zeros(const TensorType& type, int device) {
   return buffer;
 }
 
-void Poison(Value* v, const std::shared_ptr<Failure>& failure) {
-  v->failure = failure;
-  v->state.store(ValueState::kPoisoned, std::memory_order_release);
-}
-
 void PoisonOutputs(const LaunchCall& call, const std::shared_ptr<Failure>& failure) {
   size_t n = call.program->outputs.size() * call.num_devices;
   for (size_t i = 0; i < n; ++i) Poison(call.outputs[i], failure);
@@ -258,6 +253,11 @@ void FinishLaunch(const LaunchCall& call, PJRT_Buffer* const* outs) {
 }
 
 }  // namespace
+
+void Poison(Value* v, const std::shared_ptr<Failure>& failure) {
+  v->failure = failure;
+  v->state.store(ValueState::kPoisoned, std::memory_order_release);
+}
 
 void Launch(const LaunchCall& call) noexcept {
   Program& p = *call.program;

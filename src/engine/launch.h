@@ -23,6 +23,9 @@ struct LaunchCall {
 // Runs it: outputs become ready (their buffers perhaps not computed yet) or poisoned. References are not touched.
 void Launch(const LaunchCall& call) noexcept;
 
+// Makes the value one that raises `failure` when it is read. Requires: nothing else will make it.
+void Poison(Value* value, const std::shared_ptr<Failure>& failure);
+
 // Looks at finished work: completion events, traps.
 void Retire();
 // False while more bytes are unfinished than the setting allows; waits for the oldest launch then, at most 50 ms.

@@ -21,6 +21,7 @@
 #include "engine/host_argument.h"
 #include "engine/host_heap.h"
 #include "engine/launch.h"
+#include "engine/memory.h"
 #include "engine/runtime.h"
 
 namespace tpu::engine {
@@ -243,6 +244,7 @@ bool QueueHasRoom() {
 }
 
 void Enqueue(const Submission& s) {
+  if (__builtin_expect(s.program->temp_bytes != 0, 0)) AddReserved(s.device, s.program->temp_bytes);
   void* heap = PrepareHeap(s);
   uint64_t ticket = S().tail.fetch_add(1, std::memory_order_seq_cst);
   Entry& e = S().ring[ticket & (kRing - 1)];

@@ -17,7 +17,7 @@ namespace {
 struct Table {
   std::mutex mu;
   std::unordered_multimap<uint64_t, std::unique_ptr<Region>> regions;
-  std::unordered_map<uint64_t, Ending> endings;
+  std::unordered_map<uint64_t, bool> ends;  // by rolling fingerprint; false: a longer region goes on
 };
 Table& T() {
   static auto* table = new Table;
@@ -42,11 +42,6 @@ Region& RegionOf(const Fingerprint& fingerprint, const std::vector<uint64_t>& ke
   return *t.regions.emplace(fingerprint.lo, std::move(region))->second;
 }
 
-size_t KnownRegions() {
-  std::lock_guard<std::mutex> lock(T().mu);
-  return T().regions.size();
-}
-
 Result<Program*> ProgramOf(Region& region, Composition composition) {
   std::lock_guard<std::mutex> lock(region.mu);
   for (Program* p : region.programs)
@@ -64,16 +59,16 @@ Result<Program*> ProgramOf(Region& region, Composition composition) {
   return region.programs.back();
 }
 
-Ending EndingAt(const Fingerprint& rolling) {
+bool EndsAt(const Fingerprint& rolling) {
   std::lock_guard<std::mutex> lock(T().mu);
-  auto it = T().endings.find(rolling.lo);
-  return it == T().endings.end() ? Ending::kNone : it->second;
+  auto it = T().ends.find(rolling.lo);
+  return it != T().ends.end() && it->second;
 }
 
 void LearnEnding(const std::vector<Fingerprint>& rolling) {
   std::lock_guard<std::mutex> lock(T().mu);
-  for (size_t i = 0; i + 1 < rolling.size(); ++i) T().endings[rolling[i].lo] = Ending::kInside;
-  T().endings.emplace(rolling.back().lo, Ending::kEnd);
+  for (size_t i = 0; i + 1 < rolling.size(); ++i) T().ends[rolling[i].lo] = false;
+  T().ends.emplace(rolling.back().lo, true);
 }
 
 }  // namespace tpu::engine

@@ -23,16 +23,14 @@ struct Region {
 
 // The region of this key, made when new. Thread safe; the entry itself belongs to who holds the trace.
 Region& RegionOf(const Fingerprint& fingerprint, const std::vector<uint64_t>& key);
-size_t KnownRegions();
 
 // The region's program that has all of `composition.live` among its outputs, built and compiled when there is none.
 // Thread safe.
 Result<Program*> ProgramOf(Region& region, Composition composition);
 
 // ---- where learned regions end. A rolling fingerprint is that of the first records of a trace.
-enum class Ending { kNone, kEnd, kInside };
-// kEnd: a learned region ends here and no longer one goes on; kInside: some learned region goes on from here.
-Ending EndingAt(const Fingerprint& rolling);
+// True where a learned region ends and no longer one goes on.
+bool EndsAt(const Fingerprint& rolling);
 // `rolling` after each record of the region, in order.
 void LearnEnding(const std::vector<Fingerprint>& rolling);
 

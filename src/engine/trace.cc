@@ -10,7 +10,7 @@
 #include "engine/counters.h"
 #include "engine/executables.h"
 #include "engine/host_words.h"
-#include "engine/memory.h"
+#include "engine/launch.h"
 #include "engine/queue.h"
 #include "engine/region.h"
 #include "engine/runtime.h"
@@ -130,7 +130,7 @@ void Trace::SealBefore(const TracedRecord& r) {
     seal_at_ = 0;  // learned by now, or not to be learned
   }
   // Not when its last record comes: what the caller is about to drop would count as alive.
-  const bool ended = kind_ == kFused && EndingAt(rolling_.back()) == Ending::kEnd;
+  const bool ended = kind_ == kFused && EndsAt(rolling_.back());
   if (full || ended || r.record->device != device_ || (other_thread && parts_.size() >= kRecordsOfAPass)) Seal();
 }
 
@@ -147,8 +147,7 @@ void Trace::PoisonLeaked() {
     for (Value* v : *values) {
       if (v->state.load(std::memory_order_acquire) != ValueState::kTraced || v->refs.load(std::memory_order_acquire) == 1)
         continue;
-      v->failure = failure;
-      v->state.store(ValueState::kPoisoned, std::memory_order_release);
+      Poison(v, failure);
     }
   }
 }
@@ -187,8 +186,7 @@ void Trace::Append(const TracedRecord& r) {
     made_.push_back(r.outputs[i]);
   }
   for (int i = 0; i < r.num_cells; ++i) r.cells[i]->Swap(r.values[i]);
-  if (kind_ != kFused) return;
-  rolling_.push_back(hasher_.Finish());
+  if (kind_ == kFused) rolling_.push_back(hasher_.Finish());
 }
 
 // ---- sealing
@@ -257,7 +255,6 @@ void Trace::RunComposed(Program* program) {
 
 void Trace::Hand(const Submission& s) {
   for (size_t o = 0; o < s.program->outputs.size(); ++o) s.outputs[o]->CountBytes();
-  if (s.program->temp_bytes) AddReserved(device_, s.program->temp_bytes);
   MakeRoom();
   Enqueue(s);
 }
@@ -286,8 +283,7 @@ void Trace::RunParts() {
         auto failure = std::make_shared<Failure>(std::move(status));
         RememberFailure(failure);
         for (size_t o = 0; o < program->outputs.size(); ++o) {
-          outputs[o]->failure = failure;
-          outputs[o]->state.store(ValueState::kPoisoned, std::memory_order_release);
+          Poison(outputs[o], failure);
           outputs[o]->DecRef();
         }
         for (Value* v : args) v->DecRef();
