@@ -17,21 +17,13 @@
 #include "base/hash.h"
 #include "base/settings.h"
 #include "cpp/lower/host_tensor.h"
+#include "cpp/test_plugin.h"
 #include "graph/access.h"
 #include "graph/op_record.h"
 #include "lower/lowering.h"
 #include "pjrt/client.h"
 
 namespace tpu::lower {
-
-// The file named by TORCH_TPU_TEST_PLUGIN, else the one that the build found.
-inline std::string TestPluginPath() {
-  std::string path = ForeignEnv("TORCH_TPU_TEST_PLUGIN");
-#ifdef TPU_XLA_CPU_PJRT_PATH
-  if (path.empty()) path = TPU_XLA_CPU_PJRT_PATH;
-#endif
-  return path;
-}
 
 // Null, once reported, when the plugin cannot be used.
 inline pjrt::Client* TestClient() {

@@ -12,17 +12,10 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "cpp/test_plugin.h"
 #include "pjrt/client.h"
 
 namespace tpu::pjrt {
-
-inline std::string TestPluginPath() {
-  std::string path = ForeignEnv("TORCH_TPU_TEST_PLUGIN");
-#ifdef TPU_XLA_CPU_PJRT_PATH
-  if (path.empty()) path = TPU_XLA_CPU_PJRT_PATH;
-#endif
-  return path;
-}
 
 // What the fake plugin lacks on purpose is skipped there; every other plugin must have it.
 inline bool TestPluginIsFake() { return TestPluginPath().ends_with("/libfake_pjrt.so"); }
