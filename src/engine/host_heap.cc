@@ -16,10 +16,12 @@ namespace tpu::engine {
 void KeepFreedMemory() {
   for (const char* name : {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES"})
     if (!ForeignEnv(name).empty()) return;
-  // The largest that mallopt takes: half of the heap that a thread other than the first has.
-  constexpr int kLargestHeapBlock = 32 << 20;
-  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
+  // Threads other than the first have heaps of this size; half of it is the largest threshold that mallopt takes.
+  constexpr int kHeap = 64 << 20;
+  mallopt(M_MMAP_THRESHOLD, kHeap / 2);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  // A heap that became empty is unmapped whatever the threshold, unless it is smaller than the padding.
+  mallopt(M_TOP_PAD, kHeap);
 }
 
 void TrimHeap() { malloc_trim(0); }

@@ -81,14 +81,17 @@ bool Builder::FoldTranspose(Value* x, Ints* batch, Ints* contract) const {
   return true;
 }
 
+void Builder::FoldTransposes(Value* lhs, Value* rhs, DotDims* dims) const {
+  while (FoldTranspose(lhs, &dims->lhs_batch, &dims->lhs_contract)) {
+  }
+  while (FoldTranspose(rhs, &dims->rhs_batch, &dims->rhs_contract)) {
+  }
+}
+
 Value Builder::DotGeneral(Value lhs, Value rhs, const DotDims& given, Precision precision, DType result) {
   if (!Usable({lhs, rhs})) return {};
-  // XLA:CPU leaves some transposes in front of a dot (one row times a transposed matrix: 190 us in place of 13).
   DotDims dims = given;
-  while (FoldTranspose(&lhs, &dims.lhs_batch, &dims.lhs_contract)) {
-  }
-  while (FoldTranspose(&rhs, &dims.rhs_batch, &dims.rhs_contract)) {
-  }
+  FoldTransposes(&lhs, &rhs, &dims);
   const TensorType a = type(lhs), b = type(rhs);
   TensorType to = TensorType::Scalar(result == DType::kInvalid ? a.dtype : result);
   bool fits = dims.lhs_batch.size() == dims.rhs_batch.size() && dims.lhs_contract.size() == dims.rhs_contract.size() &&

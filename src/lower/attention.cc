@@ -36,7 +36,7 @@ class Attention {
   Value Keys(int i) { return b_.Reshape(l_.Tensor(i), {batch_ * groups_, keys_, width_}); }
 
   Value Dot(Value x, Value y, const hlo::DotDims& dims) {
-    return b_.DotGeneral(x, y, dims, PrecisionFor(l_, b_.dtype(x)), acc_);
+    return DotGeneral(l_, x, y, dims, PrecisionFor(l_, b_.dtype(x)), acc_);
   }
 
   Value Scaled(Value x) { return b_.Mul(x, b_.Like(x, scale_)); }

@@ -58,14 +58,14 @@ Value ProductOfImages(Lowering& l, const Correlation& c, Value rows, const Image
   to[1] = b.dim(rows, 0);
   if (columns.features_last || positions < to[1]) {
     const Value flat = b.Reshape(FeaturesToEnd(b, columns), {dims[0] * positions, dims[1]});
-    const Value y = b.DotGeneral(flat, rows, {{}, {}, {1}, {1}}, c.precision, acc);
+    const Value y = DotGeneral(l, flat, rows, {{}, {}, {1}, {1}}, c.precision, acc);
     Ints moved = to;
     std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
     return FeaturesFromEnd(b, b.Reshape(y, moved), columns.features_last);
   }
   const Value flat = b.Reshape(columns.value, {dims[0], dims[1], positions});
   const hlo::DotDims each{.lhs_batch = {0}, .rhs_batch = {0}, .lhs_contract = {2}, .rhs_contract = {1}};
-  return b.Reshape(b.DotGeneral(ForEachImage(b, rows, dims[0]), flat, each, c.precision, acc), to);
+  return b.Reshape(DotGeneral(l, ForEachImage(b, rows, dims[0]), flat, each, c.precision, acc), to);
 }
 
 Value PointwiseCorrelate(Lowering& l, const Correlation& c, const Image& x, Value w) {

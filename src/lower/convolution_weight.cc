@@ -104,12 +104,12 @@ Value PointwiseWeightGrad(Lowering& l, const Correlation& c, const Image& x, con
   if (x.features_last && y.features_last) {
     const Value rows = b.Reshape(FeaturesToEnd(b, y), {c.y[0] * positions, c.y[1]});
     const Value columns = b.Reshape(FeaturesToEnd(b, seen), {c.y[0] * positions, c.x[1]});
-    return b.Reshape(b.DotGeneral(rows, columns, {{}, {}, {0}, {0}}, c.precision, acc), c.w);
+    return b.Reshape(DotGeneral(l, rows, columns, {{}, {}, {0}, {0}}, c.precision, acc), c.w);
   }
   const Value rows = b.Reshape(y.value, {c.y[0], c.y[1], positions});
   const Value columns = b.Reshape(seen.value, {c.y[0], c.x[1], positions});
   const hlo::DotDims each{.lhs_batch = {0}, .rhs_batch = {0}, .lhs_contract = {2}, .rhs_contract = {2}};
-  return b.Reshape(ReduceSum(l, b.DotGeneral(rows, columns, each, c.precision, acc), {0}), c.w);
+  return b.Reshape(ReduceSum(l, DotGeneral(l, rows, columns, each, c.precision, acc), {0}), c.w);
 }
 
 // One correlation a group.

@@ -41,7 +41,7 @@ Value Dot(Lowering& l, Value lhs, Value rhs, const hlo::DotDims& dims) {
   if (CountOf(b, lhs, dims.lhs_contract) == 0 || type.numel() == 0) return Zeros(b, type);
   if (IsInteger(dtype) && ItemSize(dtype) == 8 && l.profile.kind != pjrt::EngineKind::kCpu)
     return DotBySum(l, lhs, rhs, dims, type);
-  return b.DotGeneral(lhs, rhs, dims, PrecisionFor(l, dtype), acc);
+  return DotGeneral(l, lhs, rhs, dims, PrecisionFor(l, dtype), acc);
 }
 
 const hlo::DotDims kMatrix{.lhs_batch = {}, .rhs_batch = {}, .lhs_contract = {1}, .rhs_contract = {0}};

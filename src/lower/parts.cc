@@ -164,20 +164,6 @@ Value FirstPosition(Builder& b, Value x, Value extreme, int dim) {
   return b.Reduce(position, HighestOf(b, DType::kI32), {dim}, "minimum");
 }
 
-hlo::Precision PrecisionFor(const Lowering& l, DType dtype) {
-  // Products of bf16 and f16 are exact in the first pass already; more passes only cost time.
-  if (dtype == DType::kBF16 || dtype == DType::kF16) return hlo::Precision::kDefault;
-  if (dtype == DType::kF64 || dtype == DType::kC128) return hlo::Precision::kHighest;
-  switch (l.numerics.matmul_precision) {
-    case Numerics::kHigh:
-      return hlo::Precision::kHigh;
-    case Numerics::kDefault:
-      return hlo::Precision::kDefault;
-    default:
-      return hlo::Precision::kHighest;
-  }
-}
-
 void TrapIf(Lowering& l, Value bad, ErrorKind kind, const std::string& message) {
   const Ints dims = AllDims(l.b.rank(bad));
   if (!dims.empty()) bad = l.b.Reduce(bad, l.b.Constant(DType::kBool, 0), dims, "or");

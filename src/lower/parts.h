@@ -61,6 +61,8 @@ Value FirstPosition(Builder& b, Value x, Value extreme, int dim);
 // ---- products
 // What the matmul precision setting asks of a product of two arrays of this type.
 hlo::Precision PrecisionFor(const Lowering& l, DType dtype);
+// StableHLO's dot_general. Where the engine is slow at a transposed left side, one side is transposed in memory.
+Value DotGeneral(Lowering& l, Value lhs, Value rhs, hlo::DotDims dims, hlo::Precision precision, DType acc);
 
 // ---- checks
 // Traps when any element of `bad` (i1) is true.

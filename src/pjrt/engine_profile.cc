@@ -43,6 +43,8 @@ void FillCpu(int minor, EngineProfile* p) {
   p->native_reduce_minmax_ok = false;  // 0.81: 20 to 100 times slower; 0.115: loses NaN
   p->native_reduce_minmax_fast = minor == kCpu115;
   if (minor == kCpu81 || minor == kCpu106) p->sum_as_dot_width = 512;
+  p->row_sum_as_dot = true;
+  p->transposed_left_dot_is_slow = true;
   p->barrier_between_passes = minor == kCpu115;
   p->integer_reduce_is_scalar = true;
   p->wide_gather_indices = true;
