@@ -42,7 +42,10 @@ void FillCpu(int minor, EngineProfile* p) {
   p->atan_needs_barrier = minor != kCpu81 && minor != kCpu106;
   p->native_reduce_minmax_ok = false;  // 0.81: 20 to 100 times slower; 0.115: loses NaN
   p->native_reduce_minmax_fast = minor == kCpu115;
-  if (minor == kCpu81 || minor == kCpu106) p->sum_as_dot_width = 512;
+  if (minor == kCpu81 || minor == kCpu106) {
+    p->sum_as_dot_width = 512;
+    p->column_sum_slices = 8;
+  }
   p->row_sum_as_dot = true;
   p->transposed_left_dot_is_slow = true;
   p->barrier_between_passes = minor == kCpu115;

@@ -40,6 +40,8 @@ struct EngineProfile {
   bool native_reduce_minmax_ok = false;   // else the body of a max/min reduction is a select that carries NaN
   // Sums of rows are products with vectors of at most this many ones: those are vectorised. 0: plain reductions are as fast.
   int64_t sum_as_dot_width = 0;
+  // Sums over leading dimensions add up so many slices first. 0: plain reductions are as fast.
+  int64_t column_sum_slices = 0;
   bool row_sum_as_dot = false;             // sums of rows times a vector
   bool transposed_left_dot_is_slow = false;  // products that sum over the rows of both sides
   bool barrier_between_passes = false;     // a row kernel would otherwise compute its intermediate again in each pass
