@@ -62,6 +62,7 @@ class Composer {
         of_output[static_cast<size_t>(part.results[k].output)] = num_results_ + static_cast<int>(k);
     result_of_.insert(result_of_.end(), of_output.begin(), of_output.end());
     num_results_ += static_cast<int>(part.results.size());
+    record.same_raws = c_.same_raws[whole_.records.size()];
     whole_.records.push_back(std::move(record));
   }
 

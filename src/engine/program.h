@@ -33,6 +33,7 @@ struct Composition {
   std::vector<int32_t> operands;
   std::vector<int32_t> live;  // the values made that leave the program, ascending
   int num_arguments = 0;
+  std::vector<int32_t> same_raws;  // for each part graph::OpRecord::same_raws
 };
 
 struct Program {

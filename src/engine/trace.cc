@@ -22,6 +22,8 @@ namespace {
 constexpr size_t kScopedRecords = 64;
 // From this many records on the backward pass (its own thread) is a program of its own: one of both is slower on CPUs.
 constexpr size_t kRecordsOfAPass = 64;
+// A word of a region's key that is neither a program's address nor a value's number.
+constexpr uint64_t kRepeatsRaws = 1ull << 63;
 
 std::mutex g_fused_mu;
 Trace& FusedTrace() {
@@ -29,6 +31,7 @@ Trace& FusedTrace() {
   return *trace;
 }
 thread_local Trace* t_scoped = nullptr;
+thread_local uint64_t t_loop = 0;  // the ScopedTrace that is open on this thread, by number
 std::atomic<int> g_open{0};  // traces that hold records
 
 uint64_t ThreadId() {
@@ -161,6 +164,16 @@ Value* Trace::Foreign(const TracedRecord& r) {
   return nullptr;
 }
 
+// Sharing them makes the kernels of a foreach operator equal, and equal kernels are compiled once.
+int32_t Trace::RepeatedRaws(const TracedRecord& r) {
+  const auto& raw = r.record->raw;
+  const bool looped = std::exchange(last_loop_, t_loop) == t_loop && t_loop;
+  if (!looped || parts_.size() < 2 || raw.empty() || r.program->random || raw_.size() - first_raw_.back() != raw.size() ||
+      !std::equal(raw.begin(), raw.end(), raw_.end() - static_cast<int64_t>(raw.size())))
+    return -1;
+  return same_raws_.back() >= 0 ? same_raws_.back() : static_cast<int32_t>(parts_.size()) - 2;
+}
+
 void Trace::Append(const TracedRecord& r) {
   SealBefore(r);
   if (parts_.empty()) {
@@ -178,6 +191,8 @@ void Trace::Append(const TracedRecord& r) {
     operands_.push_back(number);
     add(static_cast<uint64_t>(static_cast<int64_t>(number)));
   }
+  same_raws_.push_back(RepeatedRaws(r));
+  if (same_raws_.back() >= 0) add(kRepeatsRaws);
   first_raw_.push_back(raw_.size());
   raw_.insert(raw_.end(), r.record->raw.begin(), r.record->raw.end());
   if (capturing() && r.program->random) draws_.push_back({raw_.size() - 2, r.program->random_count});
@@ -203,7 +218,7 @@ Program* Trace::ComposedProgram() {
   ++region.seen;
   if (region.refused || (kind_ == kFused && region.seen < 2)) return nullptr;
   const bool first = region.programs.empty();
-  auto program = ProgramOf(region, {parts_, operands_, LiveValues(), static_cast<int>(arguments_.size())});
+  auto program = ProgramOf(region, {parts_, operands_, LiveValues(), static_cast<int>(arguments_.size()), same_raws_});
   if (!program.ok()) {
     Log(LogLevel::kWarning, "a region of records runs one by one: " + program.status().message());
     region.refused = true;
@@ -228,7 +243,7 @@ Result<Program*> Trace::ProgramFor(std::vector<int32_t> made) {
   made.erase(std::unique(made.begin(), made.end()), made.end());
   Region& region = RegionOf(hasher_.Finish(), key_);
   ++region.seen;
-  return ProgramOf(region, {parts_, operands_, std::move(made), static_cast<int>(arguments_.size())});
+  return ProgramOf(region, {parts_, operands_, std::move(made), static_cast<int>(arguments_.size()), same_raws_});
 }
 
 Status Trace::Break(std::string why) {
@@ -312,6 +327,8 @@ void Trace::Clear() {
   operands_.clear();
   raw_.clear();
   first_raw_.clear();
+  same_raws_.clear();
+  last_loop_ = 0;
   rolling_.clear();
   ++epoch_;
 }
@@ -366,12 +383,15 @@ Status CheckWrite(Cell* cell) {
 Status BreakCapture(std::string why) { return t_scoped->Break(std::move(why)); }
 
 ScopedTrace::ScopedTrace() {
+  static std::atomic<uint64_t> next{1};
+  outer_loop_ = std::exchange(t_loop, next.fetch_add(1, std::memory_order_relaxed));
   if (CurrentTrace()) return;
   active_ = true;
   outer_ = ExchangeScopedTrace(&trace_);
 }
 
 ScopedTrace::~ScopedTrace() {
+  t_loop = outer_loop_;
   if (!active_) return;
   trace_.Seal();
   t_scoped = outer_;

@@ -77,6 +77,8 @@ class Trace {
   void Insert(const Value* value, int32_t number);
   void Grow();
   void SealBefore(const TracedRecord& r);
+  // The part whose raw host values `r` repeats, or -1: known of the tensors of one foreach operator only.
+  int32_t RepeatedRaws(const TracedRecord& r);
   Program* ComposedProgram();
   std::vector<int32_t> LiveValues() const;
   void RunComposed(Program* program);
@@ -96,6 +98,8 @@ class Trace {
   std::vector<Value*> arguments_, made_;  // a reference each
   std::vector<uint64_t> raw_;
   std::vector<size_t> first_raw_;         // of each part
+  std::vector<int32_t> same_raws_;        // of each part: Composition::same_raws
+  uint64_t last_loop_ = 0;                // ScopedTrace that the last part was recorded in
   std::vector<RandomDraw> draws_;         // of a capture, which does not draw
   std::string broken_;
   std::vector<Fingerprint> rolling_;      // of the first records, after each record
@@ -118,8 +122,8 @@ bool AnyTraced();
 // Waits until a value is no longer kTraced: seals, or lets the thread that holds it come to its seal.
 Status WaitUntilSealed(Value* value);
 
-// Records of this thread between its construction and its end become one program (a few when there are many). In fused
-// eager it does nothing.
+// Records of this thread between its construction and its end become one program (a few when there are many). In another
+// trace they only become known as the records of one loop over tensors.
 class ScopedTrace {
  public:
   ScopedTrace();
@@ -130,6 +134,7 @@ class ScopedTrace {
   Trace trace_{Trace::kScoped};
   Trace* outer_ = nullptr;
   bool active_ = false;
+  uint64_t outer_loop_ = 0;
 };
 
 }  // namespace tpu::engine

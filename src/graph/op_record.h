@@ -102,6 +102,8 @@ struct OpRecord {
     return k >= first && k - first < targets.size() ? &targets[k - first] : nullptr;
   }
   int num_raw = 0;                   // raw host values; a random operator's seed and first counter come behind them
+  // The earlier record of the graph whose raw host values are known to be the same, or -1.
+  int same_raws = -1;
 };
 
 // A sealed sequence of records with its argument types. Strict eager seals after each: a graph of one.

@@ -82,6 +82,7 @@ void Driver::AddName(const char* name) {
 void Driver::LowerRecord(size_t index) {
   record_ = index;
   const graph::OpRecord& record = graph_.records[index];
+  first_raw_.push_back(record.same_raws >= 0 ? first_raw_[static_cast<size_t>(record.same_raws)] : num_raws_);
   const Rule* rule = FindRule(record.op);
   if (!rule) {
     b_.Fail({ErrorKind::kNotImplemented, "an operator has no program"});
@@ -115,7 +116,7 @@ void Driver::LowerRecord(size_t index) {
     }
     WriteResult(index, k, value);
   }
-  raw_base_ += record.num_raw + (rule->random ? 2 : 0);
+  num_raws_ += record.num_raw + (rule->random ? 2 : 0);
   out_.random_count += std::exchange(record_count_, 0);
 }
 
@@ -178,7 +179,7 @@ hlo::Value Driver::WriteTarget(const graph::Target& target, hlo::Value value) {
 
 hlo::Value Driver::HostRaw(int raw, DType from, DType to) {
   HostField field;
-  field.raw = raw_base_ + raw;
+  field.raw = first_raw_.back() + raw;
   field.from = from;
   field.to = to;
   return Host(field);

@@ -53,7 +53,8 @@ class Driver {
   std::vector<hlo::Value> outputs_, traps_;
   std::vector<hlo::Value> host_values_;   // parallel to out_.host_fields
   std::vector<std::pair<int, int>> alias_candidates_;  // graph argument, output
-  int raw_base_ = 0;                      // raw host values of earlier records
+  std::vector<int> first_raw_;            // of each record so far: the number of its first raw host value in the graph
+  int num_raws_ = 0;                      // of the records before the current one
   size_t record_ = 0;                     // the current record
   int64_t record_count_ = 0;              // random counters that the current record has taken
 };
