@@ -5,6 +5,7 @@ nothing but the framework it stands for, and timing.py."""
 import json
 import os
 import sys
+import time
 
 # The channel: whatever a framework prints goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
@@ -22,10 +23,15 @@ class Torch:
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         self.torch, self.device, self.synchronize = torch, device, synchronize
 
-    def code(self, n: int) -> Code:
+    def add(self, n: int) -> Code:
         x, y = self.torch.ones(n).to(self.device), self.torch.full((n,), 1e-6).to(self.device)
         assert (x + y).cpu().sum().item() > 0
         return Code("x + y", {"x": x, "y": y}, self.synchronize)
+
+    def step(self, model: str, mode: str) -> Code:
+        import steps
+
+        return Code("step()", {"step": getattr(steps, model)(self.device, mode)}, self.synchronize)
 
 
 def ours() -> Torch:
@@ -54,7 +60,7 @@ class Jax:
 
         self.jax = jax
 
-    def code(self, n: int) -> Code:
+    def add(self, n: int) -> Code:
         import numpy
 
         x, y = self.jax.device_put(numpy.ones(n, "f")), self.jax.device_put(numpy.full(n, 1e-6, "f"))
@@ -66,21 +72,37 @@ class Jax:
 
         return Code("global z; z = add(x, y)", names, synchronize)
 
+    def step(self, model: str, mode: str) -> Code:
+        assert model == "cnn"
+        import jax_cnn
+
+        step, synchronize = jax_cnn.make()
+        return Code("step()", {"step": step}, synchronize)
+
 
 FRAMEWORKS = {"torch": Torch, "ours": ours, "jax": Jax, "jax-plugin": Jax, "torch-tpu": googles}
 
 
+def make_code(framework, work: dict) -> Code:
+    return framework.add(work["elements"]) if "elements" in work else framework.step(work["model"], work["mode"])
+
+
 def serve(framework) -> None:
-    codes: dict[int, Code] = {}
+    codes: dict[str, Code] = {}
     for line in sys.stdin:
         task = json.loads(line)
-        if task["elements"] not in codes:
-            codes[task["elements"]] = framework.code(task["elements"])
-        code = codes[task["elements"]]
-        if task["clock"] == "completed":
-            answer = {"seconds": code.completed(task["calls"])}
-        else:
+        key = json.dumps(task["work"])
+        if key not in codes:
+            codes[key] = make_code(framework, task["work"])
+        code = codes[key]
+        if task["clock"] == "returns":
             answer = {"seconds": code.returns(BURST), "cpu_seconds": code.cpu_seconds[-1]}
+        elif task["clock"] == "CPU":
+            before = time.process_time()
+            code.completed(task["calls"])
+            answer = {"seconds": time.process_time() - before}
+        else:
+            answer = {"seconds": code.completed(task["calls"])}
         print(json.dumps(answer), file=answers, flush=True)
 
 

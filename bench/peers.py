@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a small call of torch_tpu against JAX and, with --torch-tpu, against Google's torch-tpu 0.2.0.
+"""Measures small calls and train steps of torch_tpu against JAX and, with --torch-tpu, against Google's torch-tpu 0.2.0.
 
 Each framework is a process of its own, in an environment of its own; they are timed in turns, one command at a time over pipes,
 and all of them run the same PJRT plugin (JAX is shown with its built-in client as well). Google's wheel asks for a TPU: a shim
@@ -9,6 +9,7 @@ build of torch for Python 3.12, which is why it is only made on request. Never p
 
 import argparse
 import ctypes.util
+import dataclasses
 import json
 import os
 import pathlib
@@ -27,19 +28,46 @@ JAX = ["jax==0.10.2", "jaxlib==0.10.2"]
 TORCH_TPU = ["torch==2.13.0", "torch-tpu==0.2.0"]
 TORCH_TPU_ENGINE = "lammps-jax-pjrt-cpu"  # its programs need a newer plugin than the others
 
-# (name, elements, clock, on one CPU, our side over which peer, target)
+
+@dataclasses.dataclass
+class PeerRow:
+    name: str
+    work: dict  # "elements" of an addition, or "model" and "mode" of a step of steps.py
+    peer: str
+    target: float | None = None
+    clock: str = "completed"  # "returns", or "CPU": seconds of all threads for the first call of a new process
+    one_cpu: bool = False
+
+
+FOUR, THOUSAND, MANY = {"elements": 4}, {"elements": 1024}, {"elements": 65536}
 ROWS = [
-    ("x + y, 4 elements, completed / jax.jit loop", 4, "completed", False, "jax-plugin", 0.4),
-    ("x + y, 4 elements, completed, one CPU / jax.jit loop", 4, "completed", True, "jax-plugin", 0.55),
-    ("x + y, 4 elements, returns / jax.jit", 4, "returns", False, "jax-plugin", None),
-    ("x + y, 1,024 elements, completed / jax.jit loop", 1024, "completed", False, "jax-plugin", None),
-    ("x + y, 65,536 elements, completed / jax.jit loop", 65536, "completed", False, "jax-plugin", None),
-    ("x + y, 4 elements, completed / jax.jit loop, its built-in client", 4, "completed", False, "jax", None),
-    ("x + y, 4 elements, completed, one CPU / jax.jit loop, its built-in client", 4, "completed", True, "jax", None),
-    ("x + y, 4 elements, completed / torch-tpu strict", 4, "completed", False, "torch-tpu", 0.15),
-    ("x + y, 4 elements, completed, one CPU / torch-tpu strict", 4, "completed", True, "torch-tpu", None),
-    ("x + y, 4 elements, returns / torch-tpu strict", 4, "returns", False, "torch-tpu", None),
-    ("x + y, 4 elements, completed / torch CPU", 4, "completed", False, "torch", None),
+    PeerRow("x + y, 4 elements, completed / jax.jit loop", FOUR, "jax-plugin", 0.4),
+    PeerRow("x + y, 4 elements, completed, one CPU / jax.jit loop", FOUR, "jax-plugin", 0.55, one_cpu=True),
+    PeerRow("x + y, 4 elements, returns / jax.jit", FOUR, "jax-plugin", clock="returns"),
+    PeerRow("x + y, 1,024 elements, completed / jax.jit loop", THOUSAND, "jax-plugin"),
+    PeerRow("x + y, 65,536 elements, completed / jax.jit loop", MANY, "jax-plugin"),
+    PeerRow("x + y, 4 elements, completed / jax.jit loop, its built-in client", FOUR, "jax"),
+    PeerRow("x + y, 4 elements, completed, one CPU / jax.jit loop, its built-in client", FOUR, "jax", one_cpu=True),
+    PeerRow("x + y, 4 elements, completed / torch-tpu strict", FOUR, "torch-tpu", 0.15),
+    PeerRow("x + y, 4 elements, completed, one CPU / torch-tpu strict", FOUR, "torch-tpu", one_cpu=True),
+    PeerRow("x + y, 4 elements, returns / torch-tpu strict", FOUR, "torch-tpu", clock="returns"),
+    PeerRow("x + y, 4 elements, completed / torch CPU", FOUR, "torch"),
+    *(
+        PeerRow(
+            f"small CNN train step, {mode}{where} / {name}", {"model": "cnn", "mode": mode}, peer, target, one_cpu=bool(where)
+        )
+        for peer, name in (("jax-plugin", "JAX twin"), ("torch-tpu", "torch-tpu"))
+        for where in ("", ", one CPU")
+        for mode, target in (
+            ("strict", 1.0 if peer == "jax-plugin" else None),
+            ("compile", 1.0 if peer == "jax-plugin" else None),
+        )
+    ),
+    *(
+        PeerRow(f"minGPT train step, {mode}, one CPU / torch-tpu", {"model": "mingpt", "mode": mode}, "torch-tpu", one_cpu=True)
+        for mode in ("strict", "compile")
+    ),
+    PeerRow("first minGPT step, strict / torch-tpu", {"model": "mingpt", "mode": "strict"}, "torch-tpu", 0.8, clock="CPU"),
 ]
 
 
@@ -71,8 +99,8 @@ class Peer:
             raise RuntimeError(f"{self.framework} ended with code {self._child.wait()}, see {self._log.relative_to(ROOT)}")
         return json.loads(line)
 
-    def time(self, elements: int, clock: str, calls: int) -> float:
-        self._child.stdin.write(json.dumps({"elements": elements, "clock": clock, "calls": calls}) + "\n")
+    def time(self, row: PeerRow, calls: int) -> float:
+        self._child.stdin.write(json.dumps({"work": row.work, "clock": row.clock, "calls": calls}) + "\n")
         self._child.stdin.flush()
         answer = self._answer()
         if "cpu_seconds" in answer:
@@ -152,29 +180,63 @@ class Launcher:
         return Peer(framework, self.torch_tpu, {**alone, **shim}, cpus)
 
 
-def measure_row(launcher: Launcher, row: tuple, engine: str, rounds: int) -> dict:
-    _, elements, clock, one_cpu, framework, _ = row
-    if not launcher.available(framework, engine):
-        return {"skipped": f"only with --torch-tpu, on {TORCH_TPU_ENGINE}"}
-    everywhere = os.sched_getaffinity(0)
-    cpus = {max(everywhere)} if one_cpu else everywhere
-    calls = BURST if clock == "returns" else 300 if elements > 10000 else CALLS
+def calls_of(row: PeerRow) -> int:
+    if row.clock == "returns":
+        return BURST
+    if "model" in row.work:
+        return 1
+    return 300 if row.work["elements"] > 10000 else CALLS
+
+
+def first_calls(start, row: PeerRow, rounds: int) -> list[list[float]]:
+    """The CPU seconds of the first call in new processes, in turns."""
+    seconds: list[list[float]] = [[], []]
+    for _ in range(min(rounds, 5)):
+        for side, name in zip(seconds, ("ours", row.peer), strict=True):
+            peer = start(name)
+            try:
+                side.append(peer.time(row, 1))
+            finally:
+                peer.close()
+    return seconds
+
+
+def turns(start, row: PeerRow, rounds: int) -> tuple[list[list[float]], list[Peer]]:
     peers = []
+    calls = calls_of(row)
     try:
-        peers = [launcher.start(name, engine, cpus) for name in ("ours", framework)]
+        for name in ("ours", row.peer):
+            peers.append(start(name))
         for peer in peers:  # compiles, and warms
-            peer.time(elements, clock, calls)
+            for _ in range(6 if "model" in row.work else 1):
+                peer.time(row, calls)
             peer.cpu_seconds.clear()
-        seconds = interleave(
-            [lambda p=p: p.time(elements, clock, calls) for p in peers], rounds * (5 if clock == "returns" else 1)
-        )
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+        bursts = 5 if row.clock == "returns" else 1
+        return interleave([lambda p=p: p.time(row, calls) for p in peers], rounds * bursts), peers
     finally:
         for peer in peers:
             peer.close()
-    result = {"clock": clock, "calls": calls, **compare(*seconds)}
-    for side, peer in zip(("ours", "reference"), peers, strict=True):
+
+
+def measure_row(launcher: Launcher, row: PeerRow, engine: str, rounds: int) -> dict:
+    if not launcher.available(row.peer, engine):
+        return {"skipped": f"only with --torch-tpu, on {TORCH_TPU_ENGINE}"}
+    everywhere = os.sched_getaffinity(0)
+    cpus = {max(everywhere)} if row.one_cpu else everywhere
+
+    def start(name: str) -> Peer:
+        return launcher.start(name, engine, cpus)
+
+    peers = []
+    try:
+        if row.clock == "CPU":
+            seconds = first_calls(start, row, rounds)
+        else:
+            seconds, peers = turns(start, row, rounds)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+    result = {"clock": row.clock, "calls": calls_of(row), **compare(*seconds)}
+    for side, peer in zip(("ours", "reference"), peers, strict=False):
         if peer.cpu_seconds:
             result[side]["cpu_us"] = Spread.of(peer.cpu_seconds).median * 1e6
     return result
@@ -217,16 +279,16 @@ def main() -> int:
     machine = tables.machine_line()
     shown, results = [], {}
     for row in ROWS:
-        if args.rows not in row[0]:
+        if args.rows not in row.name:
             continue
         # The plugin is the same on both sides, so each engine is judged; torch-tpu runs on one only.
-        judged = "fastest" if row[4] == "torch-tpu" else "default"
-        shown.append(rows.Row(row[0], "x", row[5], lambda options: {}, judged=judged))
-        results[row[0]] = {}
+        judged = "fastest" if row.peer == "torch-tpu" or "model" in row.work else "default"
+        shown.append(rows.Row(row.name, "x", row.target, lambda options: {}, judged=judged))
+        results[row.name] = {}
         for engine in engines:
-            result = results[row[0]][engine] = measure_row(launcher, row, engine, 3 if args.quick else 30)
+            result = results[row.name][engine] = measure_row(launcher, row, engine, 3 if args.quick else 30)
             print(
-                f"  {engine:24}{row[0]}: {tables.number(result.get('value'))}  {tables.detail(result)}",
+                f"  {engine:24}{row.name}: {tables.number(result.get('value'))}  {tables.detail(result)}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MODULES = ["call_cost", "kernels", "models", "training", "memory", "startup"]
+MODULES = ["call_cost", "kernels", "models", "training", "counts", "memory", "startup"]
 ENGINES = ["xla-cpu-pjrt", "fastatomstruct-xla-cpu", "lammps-jax-pjrt-cpu"]
 DEFAULT_ENGINE = ENGINES[0]
 

@@ -672,6 +672,27 @@ def test_foreach_with_many_tensors_that_repeat_and_alias(count):
     assert base.tolist() == [111, 112, 113, 1104, 1105, 1106]
 
 
+@pytest.mark.parametrize("mode", ["strict", "fused"])
+def test_foreach_scalars_that_are_equal_are_shared(mode, count):
+    def check(scalars):
+        tensors = [torch.full((4, 3 + i % 2), 2.0, dtype=torch.float64 if i == 4 else torch.float32) for i in range(6)]
+        on_device = [t.to(DEVICE) for t in tensors]
+        with count() as c:
+            for _ in range(2):
+                torch._foreach_add_(on_device, scalars)
+                torch._foreach_mul_(on_device, scalars)
+        for t, o, s in zip(tensors, on_device, scalars, strict=True):
+            assert torch.equal(o.cpu(), ((t + s) * s + s) * s)
+        return c["compiles"]
+
+    with torch.tpu.eager_mode(mode):
+        for first in ([1.5] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 1.0, 2.0, 2.0, 2.0, 3.0]):
+            for _ in range(3):
+                check(first)
+            # Other numbers, the same equalities.
+            assert check([x * 0.5 for x in first]) == 0
+
+
 def test_foreach_shape_error_in_strict():
     good, bad = torch.ones(3, device=DEVICE), torch.ones(4, device=DEVICE)
     with pytest.raises(RuntimeError):

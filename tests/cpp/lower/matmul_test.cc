@@ -86,6 +86,33 @@ TEST_F(MatmulTest, NarrowFloatsRoundOnce) {
   ExpectValues(run(four), {516});
 }
 
+// x' y, over the rows of both, for wide and for narrow x.
+TEST_F(MatmulTest, TransposedLeftSide) {
+  pjrt::EngineProfile profile;
+  profile.transposed_left_dot_is_slow = true;
+  for (int64_t batches : {1, 2}) {
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{30, 70}, {70, 30}, {40, 40}, {1, 3000}, {3, 2}}) {
+      const int64_t k = 40;
+      std::vector<double> a, b, expected;
+      for (int64_t i = 0; i < batches * k * m; ++i) a.push_back(static_cast<double>(i % 7) - 3);
+      for (int64_t i = 0; i < batches * k * n; ++i) b.push_back(static_cast<double>(i % 5) - 2);
+      for (int64_t r = 0; r < batches * m; ++r) {
+        for (int64_t column = 0; column < n; ++column) {
+          double sum = 0;
+          for (int64_t i = 0; i < k; ++i) sum += a[(r / m * k + i) * m + r % m] * b[(r / m * k + i) * n + column];
+          expected.push_back(sum);
+        }
+      }
+      const HostTensor x = HostTensor::Of(F32({batches, k, m}), a), y = HostTensor::Of(F32({batches, k, n}), b);
+      const Geometry turned{DType::kF32, {batches, m, k}, {k * m, 1, m}};
+      Outcome out = RecordBuilder("bmm").View(x, turned).Tensor(y).Result(F32({batches, m, n})).RunOn(profile);
+      ExpectValues(out.results[0], expected);
+      const bool worth_it = m > 1 && m * n * k >= 1 << 15;
+      EXPECT_EQ(out.lowered.text.find("optimization_barrier") != std::string::npos, worth_it) << m << " by " << n;
+    }
+  }
+}
+
 TEST_F(MatmulTest, BatchSumAndOuter) {
   const HostTensor a = HostTensor::Of(F32({2, 1, 2}), {1, 2, 3, 4}), b = HostTensor::Of(F32({2, 2, 1}), {1, 1, 1, 1});
   const HostTensor zero = HostTensor::Of(F32({1, 1}), {0});

@@ -93,6 +93,32 @@ TEST_F(NormalizeTest, LayerNormBackwardHonoursTheMask) {
   ExpectValues(out.results[1], {1, 1});
 }
 
+TEST_F(NormalizeTest, LayerNormBackwardByProducts) {
+  const HostTensor x = HostTensor::Of(F32({2, 2}), {1, 3, 2, 4}), g = HostTensor::Of(F32({2, 2}), {1, 0, 0, 1});
+  const HostTensor mean = HostTensor::Of(F32({2, 1}), {2, 3}), rstd = HostTensor::Of(F32({2, 1}), {2, 1});
+  const HostTensor w = HostTensor::Of(F32({2}), {2, 4});
+  for (bool as_dot : {false, true}) {
+    pjrt::EngineProfile profile;
+    profile.row_sum_as_dot = as_dot;
+    Outcome out = RecordBuilder("native_layer_norm_backward")
+                      .Tensor(g)
+                      .Tensor(x)
+                      .IntList({2})
+                      .Tensor(mean)
+                      .Tensor(rstd)
+                      .Tensor(w)
+                      .None()
+                      .BoolList({1, 0, 0})
+                      .Result(F32({2, 2}))
+                      .NoResult()
+                      .NoResult()
+                      .RunOn(profile);
+    EXPECT_EQ(out.lowered.text.find("dot_general") != std::string::npos, as_dot);
+    // Normalized: (-2, 2) and (-1, 1). g w: (2, 0) and (0, 4), its sums 2 and 4, times the normalized -4 and 4.
+    ExpectValues(out.results[0], {-6, 6, 0, 0});
+  }
+}
+
 TEST_F(NormalizeTest, GroupNorm) {
   // Two groups of one channel each; weight and bias run over the channels.
   const HostTensor x = HostTensor::Of(F32({1, 2, 2}), {0, 2, 5, 5}), w = HostTensor::Of(F32({2}), {3, 1});

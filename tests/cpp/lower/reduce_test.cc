@@ -66,6 +66,36 @@ TEST_F(ReduceTest, SumsAsProducts) {
   ExpectValues(RecordBuilder("sum").Tensor(prime).None().Result(F32({})).RunOn(profile).results[0], {16411});
 }
 
+TEST_F(ReduceTest, SumsOverLeadingDimsInSlices) {
+  pjrt::EngineProfile profile;
+  profile.column_sum_slices = 8;
+  HostTensor x = HostTensor::Of(F32({8, 100, 3}), std::vector<double>(2400, 0.5));
+  x.Set(0, 1.0);
+  x.Set(1201, kInf);
+  x.Set(2399, kNan);
+  Outcome sums = OverDims("sum.dim_IntList", x, {0, 1}).None().Result(F32({3})).RunOn(profile);
+  EXPECT_NE(sums.lowered.text.find("tensor<8x100x3xf32>"), std::string::npos);
+  EXPECT_NE(sums.lowered.text.find("optimization_barrier"), std::string::npos);
+  ExpectValues(sums.results[0], {400.5, kInf, kNan});
+  // Not a multiple of the slices, and too few rows.
+  for (int64_t rows : {1001, 64}) {
+    const HostTensor ones = HostTensor::Of(F32({rows, 2}), std::vector<double>(static_cast<size_t>(rows) * 2, 1.0));
+    Outcome plain = OverDims("sum.dim_IntList", ones, {0}).None().Result(F32({2})).RunOn(profile);
+    EXPECT_EQ(plain.lowered.text.find("optimization_barrier"), std::string::npos);
+    ExpectValues(plain.results[0], {static_cast<double>(rows), static_cast<double>(rows)});
+  }
+}
+
+TEST_F(ReduceTest, SumsOverMixedDimsFromTheInsideOut) {
+  pjrt::EngineProfile profile;
+  profile.sum_as_dot_width = 512;
+  HostTensor x = HostTensor::Of(F32({4, 2, 3000}), std::vector<double>(24000, 0.25));
+  x.Set(0, 1.25);
+  Outcome sums = OverDims("sum.dim_IntList", x, {0, 2}).None().Result(F32({2})).RunOn(profile);
+  EXPECT_NE(sums.lowered.text.find("dot_general"), std::string::npos);
+  ExpectValues(sums.results[0], {3001, 3000});
+}
+
 TEST_F(ReduceTest, SumsOfSmallIntegersAre64Bit) {
   const HostTensor bools = HostTensor::Of(TensorType(DType::kBool, {4}), {1, 0, 1, 1});
   ExpectValues(RecordBuilder("sum").Tensor(bools).None().Result(I64({})).Run().results[0], {3});
