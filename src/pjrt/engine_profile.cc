@@ -49,7 +49,7 @@ void FillCpu(int minor, EngineProfile* p) {
     p->column_sum_slices = 8;
   }
   p->row_sum_as_dot = true;
-  p->transposed_left_dot_is_slow = true;
+  p->transposed_left_dot_is_slow = minor != kCpu81;
   p->barrier_between_passes = minor == kCpu115;
   p->integer_reduce_is_scalar = true;
   p->wide_gather_indices = true;
