@@ -685,7 +685,7 @@ def test_foreach_scalars_that_are_equal_are_shared(mode, count):
             assert torch.equal(o.cpu(), ((t + s) * s + s) * s)
         return c["compiles"]
 
-    with torch.tpu.eager_mode(mode):
+    with torch.tpu.set_eager_mode(mode):
         for first in ([1.5] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 1.0, 2.0, 2.0, 2.0, 3.0]):
             for _ in range(3):
                 check(first)
