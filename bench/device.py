@@ -27,6 +27,11 @@ def counted(result: dict):
         result[name] = after[name] - before[name]
 
 
+def eager_mode(mode: str):
+    """The eager mode that a row's mode stands for; torch.compile runs beside strict eager."""
+    return torch.tpu.set_eager_mode("fused" if mode == "fused" else "strict")
+
+
 @contextlib.contextmanager
 def warm():
     """A compile or a fallback inside the block makes the row invalid."""

@@ -53,15 +53,10 @@ ROWS = [
     PeerRow("x + y, 4 elements, returns / torch-tpu strict", FOUR, "torch-tpu", clock="returns"),
     PeerRow("x + y, 4 elements, completed / torch CPU", FOUR, "torch"),
     *(
-        PeerRow(
-            f"small CNN train step, {mode}{where} / {name}", {"model": "cnn", "mode": mode}, peer, target, one_cpu=bool(where)
-        )
-        for peer, name in (("jax-plugin", "JAX twin"), ("torch-tpu", "torch-tpu"))
-        for where in ("", ", one CPU")
-        for mode, target in (
-            ("strict", 1.0 if peer == "jax-plugin" else None),
-            ("compile", 1.0 if peer == "jax-plugin" else None),
-        )
+        PeerRow(f"small CNN train step, {mode}{where} / {name}", {"model": "cnn", "mode": mode}, peer, target, one_cpu=one_cpu)
+        for peer, name, target in (("jax-plugin", "JAX twin", 1.0), ("torch-tpu", "torch-tpu", None))
+        for where, one_cpu in (("", False), (", one CPU", True))
+        for mode in ("strict", "compile")
     ),
     *(
         PeerRow(f"minGPT train step, {mode}, one CPU / torch-tpu", {"model": "mingpt", "mode": mode}, "torch-tpu", one_cpu=True)

@@ -3,31 +3,16 @@
 
 import rows
 import steps
-import torch
-from device import DEVICE, counted, synchronize, warm
-from models import against_cpu, minilm
+from device import DEVICE, counted, eager_mode, synchronize, warm
+from models import against_cpu, minilm_step
 from timing import Code
 
 MODES = ("strict", "fused", "compile")
 
 
-def minilm_forward(device: str, mode: str):
-    model = minilm().to(device)
-    ids = torch.randint(1000, 30000, (8, 128), generator=torch.Generator().manual_seed(0)).to(device)
-    call = torch.compile(model, dynamic=False) if mode == "compile" else model
-    mask = torch.ones_like(ids)
-    kept = {}  # fused eager computes only what somebody holds
-
-    @torch.inference_mode()
-    def step() -> None:
-        kept["out"] = call(input_ids=ids, attention_mask=mask).last_hidden_state
-
-    return step
-
-
 def measure(make, mode: str):
     def row(options: rows.Options) -> dict:
-        with torch.tpu.set_eager_mode("fused" if mode == "fused" else "strict"):
+        with eager_mode(mode):
             both = {device: make(device, mode if device == DEVICE else "strict") for device in (DEVICE, "cpu")}
             with counted(first := {}):
                 both[DEVICE]()
@@ -53,7 +38,7 @@ NAMES = {
     "small CNN train step": (steps.cnn, (1.3, None, 1.3)),
     "ResNet train step": (steps.resnet, (None, None, None)),
     "Llama decode, static cache, B=1": (steps.llama, (1.8, 0.9, 0.6)),
-    "MiniLM forward": (minilm_forward, (None, 0.95, 0.95)),
+    "MiniLM forward": (minilm_step, (None, 0.95, 0.95)),
 }
 for name, (make, targets) in NAMES.items():
     for mode, target in zip(MODES, targets, strict=True):

@@ -31,12 +31,6 @@ void NoteLoaded(Program* program) {
   g_loaded.store(static_cast<int64_t>(Loaded().size()), std::memory_order_relaxed);
 }
 
-bool SeveralProducts(const std::string& text) {
-  constexpr char kProduct[] = "stablehlo.dot_general";
-  const size_t first = text.find(kProduct);
-  return first != std::string::npos && text.find(kProduct, first + 1) != std::string::npos;
-}
-
 Result<pjrt::LoadedExecutable> Compile(Program* program) {
   const Runtime& runtime = Runtime::Started();
   std::string text = std::exchange(program->text, {});
@@ -46,12 +40,7 @@ Result<pjrt::LoadedExecutable> Compile(Program* program) {
     text = std::move(lowered->text);
   }
   if (GetSettings().explain.load(std::memory_order_relaxed) > 1) WriteLogLine(text);
-  pjrt::CompileOptions options = runtime.client().DefaultCompileOptions();
-  if (SeveralProducts(text)) {
-    const auto& more = runtime.profile().several_products_overrides;
-    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-  }
-  auto executable = runtime.client().Compile(text, options);
+  auto executable = runtime.client().Compile(text, runtime.client().DefaultCompileOptions());
   if (!executable.ok()) return std::move(executable).status().WithContext("compiling " + program->name);
   return executable;
 }

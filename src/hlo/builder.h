@@ -207,11 +207,10 @@ class Builder {
                    bool unique_indices);
 
   // ---- linear algebra
-  // Result dims: batch, free dims of lhs, free dims of rhs. `result` may be wider than the operands' dtype.
-  // Transposes that its operands come from are folded into the dimension numbers.
-  // Makes the operands of a dot_general the sources of the transposes that they are, which DotGeneral does with its own:
+  // Folds the transposes that the operands of a dot_general come from into its dimension numbers:
   // XLA:CPU leaves some transposes in front of a dot (one row times a transposed matrix: 190 us in place of 13).
   void FoldTransposes(Value* lhs, Value* rhs, DotDims* dims) const;
+  // Result dims: batch, free dims of lhs, free dims of rhs. `result` may be wider than the operands' dtype. Folds transposes.
   Value DotGeneral(Value lhs, Value rhs, const DotDims& dims, Precision precision, DType result = DType::kInvalid);
   // Window: strides, base_dilations (input), window_dilations (kernel), low, high. `reversal` empty: none.
   Value Convolution(Value lhs, Value rhs, const ConvolutionDims& dims, const Window& window, int64_t feature_groups,

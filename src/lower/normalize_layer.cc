@@ -39,14 +39,12 @@ Value OverChannels(Lowering& l, int i, DType acc, const Rows& r) {
   return l.b.BroadcastInDim(l.b.Reshape(l.Tensor(i, acc), ChannelDims(r)), r.dims, r.channels);
 }
 
-// The sum of each row of x times its weights.
-Value WeightedSum(Lowering& l, Value x, int weight_arg, const Rows& r) {
+// The sum of each row of x times `weight`, which is argument `weight_arg` over the whole input, or invalid.
+Value WeightedSum(Lowering& l, Value x, Value weight, int weight_arg, const Rows& r) {
   Builder& b = l.b;
-  const DType acc = b.dtype(x);
-  const Value weight = OverChannels(l, weight_arg, acc, r);
   if (!weight.valid()) return ReduceSum(l, x, r.reduced);
   if (!l.profile.row_sum_as_dot || r.channels != r.reduced) return ReduceSum(l, b.Mul(x, weight), r.reduced);
-  const Value vector = b.Reshape(l.Tensor(weight_arg, acc), ChannelDims(r));
+  const Value vector = b.Reshape(l.Tensor(weight_arg, b.dtype(x)), ChannelDims(r));
   return b.DotGeneral(x, vector, {{}, {}, {1}, {0}}, hlo::Precision::kHighest);
 }
 
@@ -92,8 +90,8 @@ void Backward(Lowering& l, const Rows& r, int mean_arg, int weight_arg) {
     const Value weight = OverChannels(l, weight_arg, acc, r);
     const Value g = weight.valid() ? b.Mul(grad, weight) : grad;
     const double n = static_cast<double>(CountOf(b, x, r.reduced));
-    const Value mean_g = DivideByCount(b, WeightedSum(l, grad, weight_arg, r), n);
-    const Value mean_gx = DivideByCount(b, WeightedSum(l, b.Mul(grad, normal), weight_arg, r), n);
+    const Value mean_g = DivideByCount(b, WeightedSum(l, grad, weight, weight_arg, r), n);
+    const Value mean_gx = DivideByCount(b, WeightedSum(l, b.Mul(grad, normal), weight, weight_arg, r), n);
     const Value inner = b.Sub(b.Sub(g, OverRow(b, mean_g, r)), b.Mul(normal, OverRow(b, mean_gx, r)));
     SetResultAs(l, 0, b.Mul(inner, OverRow(b, rstd, r)));
   }

@@ -35,7 +35,7 @@ void FillCpu(int minor, EngineProfile* p) {
   p->tested = minor == kCpu81 || minor == kCpu106 || minor == kCpu115;
   p->compile_overrides.push_back({"xla_cpu_enable_fast_min_max", false});
   // Its products by XNNPACK race with each other where a program has several: gradients that are wrong now and then.
-  if (minor == kCpu81) p->several_products_overrides.push_back({"xla_cpu_use_xnnpack", false});
+  if (minor == kCpu81) p->compile_overrides.push_back({"xla_cpu_use_xnnpack", false});
   p->host_addressable = true;
   p->asynchronous_false_helps = minor >= kFirstWithAsynchronous;
   if (p->asynchronous_false_helps) p->client_options.push_back({"asynchronous", false});

@@ -27,8 +27,6 @@ struct EngineProfile {
   std::vector<NamedOption> client_options;     // dropped together when the plugin refuses them
   std::vector<NamedOption> compile_overrides;  // see CompileOptions::overrides; trimmed by ProbeOptions
 
-  std::vector<NamedOption> several_products_overrides;  // further ones for programs of more than one dot_general
-
   bool host_addressable = false;         // Buffer::HostPointer may be read
   bool one_process = true;               // no collectives across processes: Gloo carries them
   bool asynchronous_false_helps = false;  // programs run on the launching thread; the worker is the asynchrony

@@ -45,8 +45,9 @@ TEST_F(EngineProfileTest, KnownOptionsStay) {
   Client& client = TestClient();
   EngineProfile profile = client.profile();
   TPU_ASSERT_OK(ProbeOptions(client, &profile));
-  EXPECT_EQ(Names(profile.compile_overrides),
-            (std::vector<std::string>{"xla_allow_excess_precision", "xla_cpu_enable_fast_min_max"}));
+  std::vector<std::string> known{"xla_allow_excess_precision", "xla_cpu_enable_fast_min_max"};
+  if (profile.name == "cpu-0.81") known.push_back("xla_cpu_use_xnnpack");
+  EXPECT_EQ(Names(profile.compile_overrides), known);
 }
 
 TEST_F(EngineProfileTest, UnknownOptionsGo) {
