@@ -3,7 +3,7 @@
 PYTHON ?= python3
 # An index to take torch from, for machines on which the plain name brings a CUDA build (see README).
 TORCH_INDEX ?=
-# Further arguments for the program behind demo, bench and bench-peers.
+# Further arguments for the program behind demo, bench, bench-peers and sweep.
 ARGS ?=
 
 VENV := .venv
@@ -18,7 +18,7 @@ export PIP_ROOT_USER_ACTION := ignore
 BUILD_DIR = build/$(shell $(PY) -c 'import sys; print(sys.implementation.cache_tag)')
 SOURCES := $(shell find src python/torch_tpu cmake -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml LICENSE NOTICE README.md
 
-.PHONY: demo test build cpp-tests wheel lint format docs bench bench-peers sanitize clean
+.PHONY: demo test build cpp-tests wheel lint format docs bench bench-peers sweep sanitize clean
 .DELETE_ON_ERROR:
 
 demo: $(S)/example $(S)/package
@@ -58,6 +58,10 @@ bench: $(S)/example $(S)/plugins $(S)/package
 # The peers live in an environment of their own and never run in CI.
 bench-peers: $(S)/example $(S)/package
 	$(PY) bench/peers.py --venv .venv-peers $(ARGS)
+
+# Every operator in every form: hours, never in CI. Goes on where it stopped.
+sweep: $(S)/test $(S)/package
+	$(PY) tests/sweep/run.py $(ARGS)
 
 sanitize: $(S)/engine $(S)/build $(S)/gtest
 	for kind in thread address; do \
