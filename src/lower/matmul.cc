@@ -109,6 +109,12 @@ void Addbmm(Lowering& l) { Combination(l, 3, 4, ProductOf(l, kBatchSum)); }
 void AddmmDtype(Lowering& l) { Combination(l, 4, 5, ProductOf(l, kMatrix)); }
 void BaddbmmDtype(Lowering& l) { Combination(l, 4, 5, ProductOf(l, kBatched)); }
 
+// addr is elementwise, not BLAS: an alpha of 0 multiplies like any other number.
+uint8_t ClassifyAddr(int arg, double value, bool integral) {
+  const uint8_t factor_class = ClassifyFactor(arg, value, integral);
+  return arg == 4 && factor_class == kZero ? 0 : factor_class;
+}
+
 // addr(self, vec1, vec2, *, beta, alpha)
 void Addr(Lowering& l) {
   Combination(l, 3, 4, [&] {
@@ -135,7 +141,7 @@ constexpr Rule kRules[] = {
     {.name = "baddbmm", .lower = Baddbmm, .classify = ClassifyFactor, .precision = true},
     {.name = "baddbmm.dtype", .lower = BaddbmmDtype, .classify = ClassifyFactor, .precision = true},
     {.name = "addbmm", .lower = Addbmm, .classify = ClassifyFactor, .precision = true},
-    {.name = "addr", .lower = Addr, .classify = ClassifyFactor},
+    {.name = "addr", .lower = Addr, .classify = ClassifyAddr},
 };
 
 }  // namespace
