@@ -15,6 +15,10 @@ struct Correlation {
   size_t spatial() const { return x.size() - 2; }
   int64_t taps() const { return Product(Ints(w.begin() + 2, w.end())); }
   bool depthwise() const { return groups > 1 && groups == x[1]; }
+  // Multiplications for an element of y and of x, and whether the engine is faster with one of images for each.
+  int64_t terms() const { return taps() * w[1]; }
+  int64_t terms_of_x() const { return taps() * (w[0] / groups); }
+  bool as_shifts(const pjrt::EngineProfile& p, int64_t terms) const;
   // A matrix product at every position.
   bool pointwise() const;
 };
@@ -30,10 +34,13 @@ Value CorrelateWeightGrad(Lowering& l, const Correlation& c, const Image& x, con
 Value PadForWindows(Builder& b, const Correlation& c, Value x);
 // What tap number `tap` of the window sees at each output position: [N, C, output spatial...] of a padded x.
 Value TapOf(Builder& b, const Correlation& c, Value padded, int64_t tap);
-// Depthwise, as one multiplication and addition a tap.
-Value DepthwiseCorrelate(Builder& b, const Correlation& c, Value x, Value w);
-Value DepthwiseInputGrad(Builder& b, const Correlation& c, Value y, Value w);
-Value DepthwiseWeightGrad(Lowering& l, const Correlation& c, Value x, Value y);
+// The kernel that turns gradients of y into those of x: input and output features exchanged within each group, taps
+// reversed.
+Value TurnedKernel(Builder& b, const Correlation& c, Value w);
+// One multiplication and addition of images a tap and a channel of a group.
+Value ShiftedCorrelate(Lowering& l, const Correlation& c, const Image& x, Value w, bool last);
+Value ShiftedInputGrad(Lowering& l, const Correlation& c, const Image& y, Value w, bool last);
+Value ShiftedWeightGrad(Lowering& l, const Correlation& c, const Image& x, const Image& y);
 // Padding in front of and behind the stretched y whose correlation with the turned w is the gradient of x. May be < 0.
 Ints InputGradLow(const Correlation& c);
 Ints InputGradHigh(const Correlation& c);

@@ -7,9 +7,6 @@
 namespace tpu::lower {
 namespace {
 
-// Taps of a depthwise kernel up to which it is written out.
-constexpr int64_t kMostShifts = 64;
-
 DType Accumulator(Builder& b, Value x) { return OpMathType(b.dtype(x)); }
 
 // Batch and features of x, w and y at these places, the spatial dimensions at the remaining ones.
@@ -97,17 +94,6 @@ Value CorrelateByPatches(Lowering& l, const Correlation& c, Value x, Value w) {
   return ProductOfImages(l, c, b.Reshape(rows, {c.w[0], c.taps() * c.w[1]}), {b.Concatenate(patches, 1)}, c.y);
 }
 
-// The kernel that turns gradients of y into those of x: input and output features exchanged within each group, taps
-// reversed.
-Value TurnedKernel(Builder& b, const Correlation& c, Value w) {
-  const int64_t g = c.groups, filters = c.w[0] / g, channels = c.w[1];
-  const Value split = b.Transpose(b.Reshape(w, {g, filters, channels, c.taps()}), {0, 2, 1, 3});
-  Ints to{g * channels, filters}, taps;
-  to.insert(to.end(), c.w.begin() + 2, c.w.end());
-  for (size_t i = 2; i < to.size(); ++i) taps.push_back(static_cast<int64_t>(i));
-  return b.Reverse(b.Reshape(split, to), taps);
-}
-
 using Form = Value (*)(Lowering&, const Correlation&, const Image&, Value, bool);
 
 // One correlation a group, of `seen` (x or y) into the other one.
@@ -128,10 +114,19 @@ Value ByGroups(Lowering& l, const Correlation& c, const Image& seen, Value w, bo
 
 }  // namespace
 
+Value TurnedKernel(Builder& b, const Correlation& c, Value w) {
+  const int64_t g = c.groups, filters = c.w[0] / g, channels = c.w[1];
+  const Value split = b.Transpose(b.Reshape(w, {g, filters, channels, c.taps()}), {0, 2, 1, 3});
+  Ints to{g * channels, filters}, taps;
+  to.insert(to.end(), c.w.begin() + 2, c.w.end());
+  for (size_t i = 2; i < to.size(); ++i) taps.push_back(static_cast<int64_t>(i));
+  return b.Reverse(b.Reshape(split, to), taps);
+}
+
 Value Correlate(Lowering& l, const Correlation& c, const Image& x, Value w, bool last) {
   Builder& b = l.b;
   const pjrt::EngineProfile& p = l.profile;
-  if (p.depthwise_conv_as_shifts && c.depthwise() && c.taps() <= kMostShifts) return DepthwiseCorrelate(b, c, x.value, w);
+  if (c.as_shifts(p, c.terms())) return ShiftedCorrelate(l, c, x, w, last);
   if (c.groups > 1 && c.groups <= p.convolution_split_groups) return ByGroups(l, c, x, w, last, Correlate);
   if (p.pointwise_conv_as_dot && c.pointwise()) return PointwiseCorrelate(l, c, x, w);
   if (c.groups == 1 && c.taps() * c.w[1] <= p.convolution_patch_terms) return CorrelateByPatches(l, c, x.value, w);
@@ -146,7 +141,7 @@ Value Correlate(Lowering& l, const Correlation& c, const Image& x, Value w, bool
 Value CorrelateInputGrad(Lowering& l, const Correlation& c, const Image& y, Value w, bool last) {
   Builder& b = l.b;
   const pjrt::EngineProfile& p = l.profile;
-  if (p.depthwise_conv_as_shifts && c.depthwise() && c.taps() <= kMostShifts) return DepthwiseInputGrad(b, c, y.value, w);
+  if (c.as_shifts(p, c.terms_of_x())) return ShiftedInputGrad(l, c, y, w, last);
   if (c.groups > 1 && c.groups <= p.convolution_split_groups) return ByGroups(l, c, y, w, last, CorrelateInputGrad);
   if (p.pointwise_conv_as_dot && c.pointwise()) return PointwiseInputGrad(l, c, y, w);
   // Engines have slow loops for negative padding: what is too much is cut off afterwards.

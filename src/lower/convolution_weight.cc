@@ -132,7 +132,7 @@ Value WeightGradByGroups(Lowering& l, const Correlation& c, const Image& x, cons
 
 Value CorrelateWeightGrad(Lowering& l, const Correlation& c, const Image& x, const Image& y) {
   const pjrt::EngineProfile& p = l.profile;
-  if (p.depthwise_conv_as_shifts && c.depthwise()) return DepthwiseWeightGrad(l, c, x.value, y.value);
+  if (c.as_shifts(p, c.terms())) return ShiftedWeightGrad(l, c, x, y);
   if (p.depthwise_conv_as_shifts && c.groups > 1) return WeightGradByGroups(l, c, x, y);
   if (p.pointwise_conv_as_dot && c.pointwise()) return PointwiseWeightGrad(l, c, x, y);
   return WeightGradByParts(l, c, x, y);

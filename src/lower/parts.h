@@ -53,6 +53,9 @@ Value LowestOf(Builder& b, DType dtype);
 Value HighestOf(Builder& b, DType dtype);
 // Between the passes of a kernel over rows: keeps x where computing it again in each pass is slower than storing it.
 Value BetweenPasses(Lowering& l, Value x);
+// x in memory for several readers, where engines would compute it again in each: barriers end before they fuse. A division
+// by one, which is exact and which they take to be too dear for that.
+Value Stored(Builder& b, Value x);
 // x / count, exactly rounded: engines would multiply by the reciprocal of a constant divisor.
 Value DivideByCount(Builder& b, Value x, double count);
 // The s32 position along `dim` of the first element equal to `extreme` (x reduced over dim), NaN counting as equal.

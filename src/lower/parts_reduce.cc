@@ -109,6 +109,8 @@ Value HighestOf(Builder& b, DType dtype) {
 
 Value BetweenPasses(Lowering& l, Value x) { return l.profile.barrier_between_passes ? l.b.OptimizationBarrier(x) : x; }
 
+Value Stored(Builder& b, Value x) { return b.Div(x, b.OptimizationBarrier(b.Like(x, 1))); }
+
 Value DivideByCount(Builder& b, Value x, double count) {
   const DType dtype = b.dtype(x);
   int exponent;

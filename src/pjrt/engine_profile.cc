@@ -61,6 +61,7 @@ void FillCpu(int minor, EngineProfile* p) {
   p->weight_grad_images = 16;
   p->weight_grad_terms = 1 << 12;
   p->depthwise_conv_as_shifts = true;
+  p->convolution_shift_terms = 48;
   p->ffi_ok = true;
   p->to_host_layout_ignored = minor <= kCpu81;
   p->probes = {"atan_vectorised", "reduce_max_nan", "sort_nan", "donation", "reload"};

@@ -59,6 +59,7 @@ struct EngineProfile {
   int64_t weight_grad_terms = 0;
   bool narrow_convolution = false;         // float16 and bfloat16 are multiplied as they are
   bool depthwise_conv_as_shifts = false;  // depthwise and grouped-weight convolutions are far slower than their expansion
+  int64_t convolution_shift_terms = 0;    // so also grouped ones with at most this many multiplications an output
   bool ffi_ok = false;                    // FFI handlers on platform "Host" work
   int ffi_api_minor = 1;                  // the FFI API minor to declare in handlers
   bool to_host_layout_ignored = false;    // ToHostBuffer is always row-major
