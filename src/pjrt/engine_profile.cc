@@ -57,7 +57,7 @@ void FillCpu(int minor, EngineProfile* p) {
   p->convolution_features_last = true;
   p->pointwise_conv_as_dot = true;
   p->convolution_patch_terms = 32;
-  p->convolution_split_groups = 16;
+  p->convolution_split_groups = 32;
   p->weight_grad_images = 16;
   p->weight_grad_terms = 1 << 12;
   p->depthwise_conv_as_shifts = true;

@@ -82,6 +82,54 @@ def test_depthwise(memory_format, multiplier, stride, padding, dilation):
 
 
 @pytest.mark.parametrize("memory_format", FORMATS[2])
+@pytest.mark.parametrize("each,filters", [(2, 2), (3, 2), (4, 4), (8, 8)])  # channels and filters a group
+@pytest.mark.parametrize("stride,padding,dilation", [(1, 1, 1), (2, 1, 1), (2, 0, 2)])
+def test_few_channels_a_group(memory_format, each, filters, stride, padding, dilation):
+    tensors = convolution_tensors(2, 3, False, True, memory_format, channels=3 * each, filters=3 * filters, size=10)
+    compare(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups=3), *tensors, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
+@pytest.mark.parametrize("kernel,stride,size", [(3, 1, 13), (3, 2, 17), (5, 1, 11), (2, 3, 16)])
+def test_depthwise_of_many_images(memory_format, kernel, stride, size):
+    """More images than the gradient of the weight takes at once, and numbers of rows that do not divide."""
+    torch.manual_seed(0)
+    x = torch.randn(37, 24, size, size + 1).contiguous(memory_format=memory_format)
+    w = torch.randn(24, 1, kernel, kernel).contiguous(memory_format=memory_format)
+    compare(lambda x, w: F.conv2d(x, w, None, stride, 1, groups=24), x, w, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_depthwise_lines(transposed):
+    """One spatial dimension, in both memory orders, as a Conformer has it."""
+    torch.manual_seed(0)
+    x, w = torch.randn(12, 96, 50), torch.randn(48, 1, 9)
+    compare(lambda x, w: F.conv1d(x, w, None, padding=4, groups=48), x[:, :48], w, strides=False, rtol=1e-4, atol=1e-3)
+    turned = torch.randn(12, 150, 48)
+    call = F.conv_transpose1d if transposed else F.conv1d
+    compare(lambda x, w: call(x.transpose(1, 2), w, None, groups=48), turned, w, strides=False, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
+def test_depthwise_volumes(memory_format):
+    last = memory_format == torch.channels_last
+    x, w = convolution_tensors(3, 4, False, False, torch.channels_last_3d if last else memory_format, size=6, filters=4)
+    compare(lambda x, w: F.conv3d(x, w, None, 2, 1, groups=4), x, w, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
+def test_depthwise_of_numbers_that_are_not_finite(memory_format):
+    """They reach the elements whose windows have them, and no others."""
+    x, w = convolution_tensors(2, 4, False, False, memory_format, filters=4)
+    x[0, 1, 2, 3] = torch.inf
+    x[1, 0, 8, 9] = torch.nan
+    compare(lambda x, w: F.conv2d(x, w, None, 1, 0, groups=4), x, w, rtol=1e-4, atol=1e-4, equal_nan=True)
+    w[2, 0, 1, 1] = torch.inf
+    want = F.conv2d(x, w, groups=4)
+    torch.testing.assert_close(F.conv2d(x.tpu(), w.tpu(), groups=4).cpu(), want, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS[2])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("size", [2, 9])
 def test_pointwise(memory_format, stride, size):

@@ -62,9 +62,12 @@ const Case kCases[] = {
     {2, 4, 7, 7, 6, 2, 1, 0, 2, 2},   // groups, dilation
     {2, 4, 6, 6, 8, 3, 2, 1, 1, 4},   // depthwise, two filters a channel
     {3, 5, 5, 4, 4, 1, 1, 0, 1, 1},   // pointwise
-    {3, 5, 5, 4, 4, 1, 2, 0, 1, 1},  {33, 2, 4, 4, 3, 1, 1, 0, 1, 1},
+    {3, 5, 5, 4, 4, 1, 2, 0, 1, 1},    {33, 2, 4, 4, 3, 1, 1, 0, 1, 1},
     {37, 2, 5, 5, 2, 3, 1, 1, 1, 1},  // more images than one part of the weight's gradient has
     {2, 2, 3, 3, 2, 2, 1, 3, 1, 1},   // more padding than kernel
+    {2, 6, 7, 5, 12, 3, 2, 1, 1, 3},  // few channels a group
+    {1, 3, 11, 4, 3, 3, 1, 2, 2, 3},  // depthwise, a number of rows that has no divisors
+    {60, 8, 20, 20, 8, 3, 1, 0, 1, 8},  // depthwise, more images than the gradient of the weight takes at once
 };
 
 // What a profile turns on must not change what comes out.
@@ -76,7 +79,9 @@ std::vector<pjrt::EngineProfile> Profiles() {
   forms.convolution_split_groups = 2;
   forms.weight_grad_images = 16;
   forms.weight_grad_terms = 64;
-  return {plain, forms};
+  pjrt::EngineProfile shifts = forms;
+  shifts.convolution_shift_terms = 36;
+  return {plain, forms, shifts};
 }
 
 TEST_F(ConvolutionTest, Forward) {
@@ -137,18 +142,20 @@ TEST_F(ConvolutionTest, Transposed) {
 
 // Operands and results whose memory has the features last: no value changes.
 TEST_F(ConvolutionTest, FeaturesLast) {
-  const Case c{2, 3, 4, 4, 5, 3, 1, 1, 1, 1};
-  const HostTensor memory = Numbers({2, 4, 4, 3}, 3), w = Numbers(c.w(), 5);
-  std::vector<double> want(static_cast<size_t>(F32(c.y()).numel()));
-  ForEachProduct(c, [&](int64_t in_x, int64_t in_w, int64_t in_y) {
-    const int64_t n = in_x / 48, f = in_x / 16 % 3, position = in_x % 16;
-    want[static_cast<size_t>(in_y)] += At(memory, (n * 16 + position) * 3 + f) * At(w, in_w);
-  });
-  for (const pjrt::EngineProfile& profile : Profiles()) {
-    RecordBuilder r("convolution");
-    r.View(memory, {DType::kF32, c.x(), {48, 1, 12, 3}}).Tensor(w).None();
-    AddTail(r, c, false);
-    ExpectValues(r.Result(F32(c.y()), {80, 1, 20, 5}).RunOn(profile).results[0], want);
+  for (const Case& c : {Case{2, 3, 4, 4, 5, 3, 1, 1, 1, 1}, Case{2, 3, 4, 4, 6, 3, 1, 1, 1, 3}}) {
+    const HostTensor memory = Numbers({2, 4, 4, 3}, 3), w = Numbers(c.w(), 5);
+    std::vector<double> want(static_cast<size_t>(F32(c.y()).numel()));
+    ForEachProduct(c, [&](int64_t in_x, int64_t in_w, int64_t in_y) {
+      const int64_t n = in_x / 48, f = in_x / 16 % 3, position = in_x % 16;
+      want[static_cast<size_t>(in_y)] += At(memory, (n * 16 + position) * 3 + f) * At(w, in_w);
+    });
+    for (const pjrt::EngineProfile& profile : Profiles()) {
+      RecordBuilder r("convolution");
+      r.View(memory, {DType::kF32, c.x(), {48, 1, 12, 3}}).Tensor(w).None();
+      AddTail(r, c, false);
+      const std::vector<int64_t> strides{16 * c.filters, 1, 4 * c.filters, c.filters};
+      ExpectValues(r.Result(F32(c.y()), strides).RunOn(profile).results[0], want);
+    }
   }
 }
 
