@@ -24,7 +24,13 @@ void Copy(Lowering& l) {
 
 void Fill(Lowering& l) { Repeat(l, 1); }
 
-void Zero(Lowering& l) { l.SetResult(0, l.b.Constant(l.ResultType(0), 0)); }
+// XLA takes x + 0 for x, also where x is -0 and the sum 0. It does not see through a barrier, which costs nothing for a scalar.
+void Zero(Lowering& l) {
+  const TensorType type = l.ResultType(0);
+  const Value zero = l.b.Constant(type.dtype, 0);
+  const bool negative_zero = IsFloat(type.dtype) || IsComplex(type.dtype);
+  l.SetResult(0, l.b.Broadcast(negative_zero ? l.b.OptimizationBarrier(zero) : zero, Ints(type.begin(), type.end())));
+}
 
 void Self(Lowering& l) { Repeat(l, 0); }
 

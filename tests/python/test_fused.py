@@ -496,6 +496,13 @@ def test_infinity_times_a_mask_in_strict():
     assert (x * torch.tensor([False, False, True, True], device=DEVICE)).cpu()[:2].isnan().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64], ids=str)
+def test_zero_and_minus_zero_is_zero(fused, dtype):
+    x = torch.tensor([-0.0, 1.0], dtype=dtype, device=DEVICE)
+    for y in thrice(lambda: torch.zeros(2, dtype=dtype, device=DEVICE).add_(x).cpu()):
+        assert not torch.view_as_real(y)[..., 0].signbit()[0] if dtype.is_complex else not y.signbit()[0]
+
+
 @pytest.mark.xfail(strict=True, reason="XLA's algebraic simplifier: a / b / c becomes a / (b * c)")
 def test_zero_divided_twice_by_little(fused):
     x, little = torch.zeros(2, device=DEVICE), torch.full((2,), 1e-30, device=DEVICE)
