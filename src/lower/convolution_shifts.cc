@@ -182,33 +182,20 @@ Value ShiftedInputGrad(Lowering& l, const Correlation& c, const Image& y, Value 
 
 // Always with the features last: sums over neighbours in memory would be taken one number at a time, and transposing the
 // few images that are in the cache costs less than that.
-Value ShiftedWeightGrad(Lowering& l, const Correlation& given, const Image& x, const Image& y) {
+Value ShiftedWeightGrad(Lowering& l, const Correlation& c, const Image& x, const Image& y) {
   Builder& b = l.b;
-  Correlation c = given;
-  // One spatial dimension is taken for the second one: rows are added up, which are few then.
-  const bool line = c.spatial() == 1;
-  if (line) {
-    for (Ints* sizes : {&c.x, &c.y, &c.w}) sizes->insert(sizes->begin() + 2, 1);
-    for (Ints* numbers : {&c.stride, &c.dilation}) numbers->insert(numbers->begin(), 1);
-    c.padding.insert(c.padding.begin(), 0);
-  }
-  const auto in_memory = [&](const Image& image) {
-    const Value all = Order{image.features_last, b.rank(image.value)}.Of(b, image);
-    Ints dims = b.dims(all);
-    if (line) dims.insert(dims.begin() + (image.features_last ? 1 : 2), 1);
-    return b.Reshape(all, dims);
-  };
+  const Order o{true, b.rank(x.value)};
   const auto sums_of = [&](Value some_x, Value some_y) {
-    const Order o{true, b.rank(some_x)};
     if (!x.features_last) some_x = FeaturesToEnd(b, {some_x, false});
     if (!y.features_last) some_y = FeaturesToEnd(b, {some_y, false});
     return TermSums(l, c, o, some_x, some_y);
   };
+  const auto in_memory = [&](const Image& image) { return image.features_last ? FeaturesToEnd(b, image) : image.value; };
   const Value all_x = in_memory(x), all_y = in_memory(y);
   const DType dtype = b.dtype(all_x);
   const int64_t images = c.y[0], item = static_cast<int64_t>(ItemSize(dtype));
   const int64_t each = ImagesAtOnce(images, (Product(c.x) * (c.w[0] / c.groups) + Product(c.y)) / images * item);
-  if (each == images) return b.Reshape(b.Transpose(sums_of(all_x, all_y), {1, 0}), given.w);
+  if (each == images) return b.Reshape(b.Transpose(sums_of(all_x, all_y), {1, 0}), c.w);
 
   const Value first = b.Constant(DType::kI32, 0);
   const auto part = [&](Value image, Value at) {
@@ -226,7 +213,7 @@ Value ShiftedWeightGrad(Lowering& l, const Correlation& given, const Image& x, c
         return Values{b.Add(v[0], b.Constant(DType::kI32, each)), b.Add(v[1], sums)};
       });
   if (done.size() != 2) return {};
-  return b.Reshape(b.Transpose(done[1], {1, 0}), given.w);
+  return b.Reshape(b.Transpose(done[1], {1, 0}), c.w);
 }
 
 }  // namespace tpu::lower
