@@ -79,7 +79,10 @@ class Call {
       return;
     }
     if (v.isNone()) {
-      record.key.None();
+      if (__builtin_expect(form_.takes_dtype_of_out(plan), 0))
+        record.key.DTypeArg(FromScalarType(arguments_[form_.out_args[0]].toTensor().scalar_type()));
+      else
+        record.key.None();
       return;
     }
     switch (plan.use) {

@@ -64,7 +64,9 @@ Stack MetaStack(const InferContext& c) {
   const auto& arguments = c.form->functional->schema().arguments();
   for (const ArgPlan& plan : c.form->args) {
     const c10::Argument& schema = arguments[plan.position];
-    if (plan.stack >= 0) {
+    if (plan.stack >= 0 && c.arguments[plan.stack].isNone() && c.form->takes_dtype_of_out(plan)) {
+      stack.emplace_back(c.arguments[c.form->out_args[0]].toTensor().scalar_type());
+    } else if (plan.stack >= 0) {
       stack.push_back(ToMeta(c.arguments[plan.stack], c.form->structured == nullptr));
     } else if (schema.name() == "device") {
       stack.emplace_back(c10::Device(c10::kMeta));

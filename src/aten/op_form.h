@@ -60,6 +60,10 @@ struct OpForm {
   int16_t updates_if = -1;
   int16_t generator = -1;              // stack position of a Generator argument
 
+  // Whether this argument, where it is None, stands for the dtype of the result that the caller provides.
+  bool takes_dtype_of_out(const ArgPlan& plan) const {
+    return plan.use == ArgUse::kDType && rule->dtype_of_out && !out_args.empty();
+  }
   bool mutates() const { return !mutated_args.empty() || !out_args.empty(); }
 };
 

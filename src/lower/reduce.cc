@@ -150,12 +150,12 @@ void Trace(Lowering& l) {
 
 constexpr Rule kRules[] = {
     {.name = "sum", .lower = SumAll},
-    {.name = "sum.dim_IntList", .lower = SumDims},
-    {.name = "nansum", .lower = NanSum},
+    {.name = "sum.dim_IntList", .lower = SumDims, .dtype_of_out = true},
+    {.name = "nansum", .lower = NanSum, .dtype_of_out = true},
     {.name = "mean", .lower = MeanAll},
     {.name = "mean.dim", .lower = MeanDims},
     {.name = "prod", .lower = ProdAll},
-    {.name = "prod.dim_int", .lower = ProdDim},
+    {.name = "prod.dim_int", .lower = ProdDim, .dtype_of_out = true},
     {.name = "amax", .lower = Max},
     {.name = "amin", .lower = Min},
     {.name = "max", .lower = Max},

@@ -20,8 +20,8 @@ void CumSum(Lowering& l) { Scan(l, 0, AddTo()); }
 void CumProd(Lowering& l) { Scan(l, 1, MultiplyTo()); }
 
 constexpr Rule kRules[] = {
-    {.name = "cumsum", .lower = CumSum},
-    {.name = "cumprod", .lower = CumProd},
+    {.name = "cumsum", .lower = CumSum, .dtype_of_out = true},
+    {.name = "cumprod", .lower = CumProd, .dtype_of_out = true},
 };
 
 }  // namespace

@@ -38,6 +38,8 @@ struct Rule {
   const char* updates = nullptr;
   const char* updates_if = nullptr;
   bool precision = false;       // the matmul precision setting is part of its key
+  // The dtype in which it computes, where the call names none, is that of its `out=`.
+  bool dtype_of_out = false;
   // Result 0 is channels_last when a tensor argument is: Meta does not say so, every other backend does it.
   bool keeps_channels_last = false;
 };

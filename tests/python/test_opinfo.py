@@ -51,6 +51,14 @@ def test_matches_cpu(op):
         run_samples(op)
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+def test_out_decides_the_dtype_of_sums(name):
+    op = next(op for op in operators("op_db") if op.full_name == name)
+    case = Case(op, torch.float32, FORMS["out="])
+    for sample in itertools.islice(case.samples(5), 5):
+        case.form.check(op, sample)
+
+
 def test_float64_decides_only_where_the_cpu_is_inexact():
     true = torch.tensor([1.0, 2.0], dtype=torch.float64)
     exact, rounded = true.float(), torch.tensor([1.0, 2.0001])
