@@ -30,6 +30,7 @@ Value CorrelateInputGrad(Lowering& l, const Correlation& c, const Image& y, Valu
 Value CorrelateWeightGrad(Lowering& l, const Correlation& c, const Image& x, const Image& y);
 
 // ---- between the files of the family
+inline Ints Spatial(const Ints& sizes) { return Ints(sizes.begin() + 2, sizes.end()); }
 // x with zeros around it, so that every window lies inside.
 Value PadForWindows(Builder& b, const Correlation& c, Value x);
 // What tap number `tap` of the window sees at each output position: [N, C, output spatial...] of a padded x.

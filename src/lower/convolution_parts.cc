@@ -7,8 +7,6 @@
 namespace tpu::lower {
 namespace {
 
-Ints Spatial(const Ints& sizes) { return Ints(sizes.begin() + 2, sizes.end()); }
-
 // Position of tap number `tap` in each spatial dimension.
 Ints TapPosition(const Correlation& c, int64_t tap) {
   Ints at(c.spatial());

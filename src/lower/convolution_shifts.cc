@@ -96,8 +96,6 @@ Value ShiftedSum(Builder& b, const Order& o, const Correlation& c, const Values&
   return sum;
 }
 
-Ints Spatial(const Ints& sizes) { return Ints(sizes.begin() + 2, sizes.end()); }
-
 // ---- the gradient of the weight
 
 // Rows that are added up before anything is stored: more of them than a cache has ways would push each other out.

@@ -44,7 +44,7 @@ def outcome(function, *args, **kwargs):
 
 
 def widened(value):
-    return pytree.tree_map(lambda v: v.to(WIDE.get(v.dtype, v.dtype)) if isinstance(v, torch.Tensor) else v, value)
+    return pytree.tree_map_only(torch.Tensor, lambda t: t.to(WIDE.get(t.dtype, t.dtype)), value)
 
 
 def assert_near(a: torch.Tensor, b: torch.Tensor, exact=lambda: None) -> None:

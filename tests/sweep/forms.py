@@ -27,8 +27,8 @@ class Form:
     check: Callable[..., bool | None]  # of (op, sample)
 
 
-def plain_samples(op, dtype, requires_grad=False, **kwargs):
-    yield from op.sample_inputs("cpu", dtype, requires_grad=requires_grad, **kwargs)
+def plain_samples(op, dtype, requires_grad=False):
+    yield from op.sample_inputs("cpu", dtype, requires_grad=requires_grad)
 
 
 def call(function, sample):
@@ -70,7 +70,7 @@ def copy_of(value):
     def copied(t):
         return t.detach().clone(memory_format=torch.preserve_format).requires_grad_(t.requires_grad)
 
-    return pytree.tree_map(lambda v: copied(v) if isinstance(v, torch.Tensor) else v, value)
+    return pytree.tree_map_only(torch.Tensor, copied, value)
 
 
 def copied_sample(sample, inputs=copy_of):
@@ -106,12 +106,11 @@ def inplace(op, sample):
     if getattr(sample, "broadcasts_input", False):
         return False
     function = op.get_inplace()
-    exact = in_float64(function, copied_sample(sample))
-    ours = to_tpu_sample(sample)
-    results = both(function, copied := copied_sample(sample), ours)
+    copied, ours = copied_sample(sample), to_tpu_sample(sample)
+    results = both(function, copied, ours)
     if results is None:
         return False
-    same(op, ours.input, copied.input, exact)
+    same(op, ours.input, copied.input, in_float64(function, sample))
     if isinstance(ours.input, torch.Tensor) and results[1] is not ours.input:
         raise WrongResult("the result is not the tensor itself")
 
@@ -148,7 +147,7 @@ def out(op, sample):
         def filled(t, make=make):
             return make(t).fill_(1)
 
-        theirs = pytree.tree_map(lambda t: filled(t) if isinstance(t, torch.Tensor) else t, want)
+        theirs = pytree.tree_map_only(torch.Tensor, filled, want)
         ours = to_tpu(theirs)
         made = iter((theirs, ours))
         try:
@@ -173,7 +172,7 @@ def in_memory_format(value):
     def changed(t):
         return t.contiguous(memory_format=formats[t.dim()]) if t.dim() in formats and t.layout == torch.strided else t
 
-    return pytree.tree_map(lambda v: changed(v) if isinstance(v, torch.Tensor) else v, value)
+    return pytree.tree_map_only(torch.Tensor, changed, value)
 
 
 def channels_last_samples(op, dtype):
@@ -195,7 +194,7 @@ def math_view_samples(op, dtype):
     for sample, view in itertools.product(plain_samples(op, dtype), views):
 
         def viewed(value, view=view):
-            return pytree.tree_map(lambda v: view(v) if isinstance(v, torch.Tensor) else v, value)
+            return pytree.tree_map_only(torch.Tensor, view, value)
 
         yield copied_sample(sample, viewed)
 

@@ -31,7 +31,7 @@ def verdict(result: dict) -> str:
         return "crash"
     if result["wrong"]:
         return "wrong"
-    if result["errors"] or result["refused"] or "no_samples" in result:
+    if result["errors"] or "no_samples" in result:
         return "error"
     return "right" if result["right"] else ""
 
@@ -108,7 +108,7 @@ def operators(results: dict[str, dict]) -> str:
 def worst(results: list[dict]) -> dict:
     if any("crash" in result for result in results):
         return {"crash": ""}
-    summed = {key: sum(result[key] for result in results) for key in ("right", "wrong", "errors", "refused", "fallbacks")}
+    summed = {key: sum(result[key] for result in results) for key in ("right", "wrong", "errors", "fallbacks")}
     return summed | ({"no_samples": True} if any("no_samples" in result for result in results) else {})
 
 
